@@ -1,0 +1,77 @@
+"""Find the fewest pixels that fool an image classifier, and see why they do.
+
+Names are brought in when first used, so that ``import pinprick`` does not wait for torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pinprick.attacks import ATTACKS, Attack, Card, find_attack
+    from pinprick.attacks.build import build, describe
+    from pinprick.errors import BadInput, MissingExtra, OverBudget, PinprickError, UnknownName
+    from pinprick.goal import Goal, least_likely
+    from pinprick.model import Classifier, Model
+    from pinprick.problem import Problem
+    from pinprick.random import Streams
+    from pinprick.result import AttackResult
+    from pinprick.run import attack_batches, run_attack
+    from pinprick.store import load_result, save_result
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ATTACKS": "attacks",
+    "Attack": "attacks",
+    "AttackResult": "result",
+    "BadInput": "errors",
+    "Card": "attacks",
+    "Classifier": "model",
+    "Goal": "goal",
+    "MissingExtra": "errors",
+    "Model": "model",
+    "OverBudget": "errors",
+    "PinprickError": "errors",
+    "Problem": "problem",
+    "Streams": "random",
+    "UnknownName": "errors",
+    "attack_batches": "run",
+    "build": "attacks.build",
+    "describe": "attacks.build",
+    "find_attack": "attacks",
+    "least_likely": "goal",
+    "load_result": "store",
+    "run_attack": "run",
+    "save_result": "store",
+}
+
+__all__ = [
+    "ATTACKS",
+    "Attack",
+    "AttackResult",
+    "BadInput",
+    "Card",
+    "Classifier",
+    "Goal",
+    "MissingExtra",
+    "Model",
+    "OverBudget",
+    "PinprickError",
+    "Problem",
+    "Streams",
+    "UnknownName",
+    "attack_batches",
+    "build",
+    "describe",
+    "find_attack",
+    "least_likely",
+    "load_result",
+    "run_attack",
+    "save_result",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'pinprick' has no attribute {name!r}")
+    return getattr(import_module(f"pinprick.{_HOME[name]}"), name)

@@ -1,0 +1,26 @@
+"""All attacks, by name. To add one: write its file, then add its line here."""
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.greedy import Greedy
+from pinprick.attacks.ifgsm import IFGSM
+from pinprick.errors import UnknownName
+
+ATTACKS: dict[str, type[Attack]] = {
+    cls.card.name: cls
+    for cls in (
+        # l-infinity
+        IFGSM,
+        # l0, white-box
+        Greedy,
+    )
+}
+
+
+def find_attack(name: str) -> type[Attack]:
+    try:
+        return ATTACKS[name]
+    except KeyError:
+        raise UnknownName("attack", name, ATTACKS) from None
+
+
+__all__ = ["ATTACKS", "IFGSM", "Attack", "Card", "Greedy", "find_attack"]

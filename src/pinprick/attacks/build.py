@@ -1,0 +1,112 @@
+"""Attacks as plain data and back: ``build(describe(attack)) == attack``.
+
+Plain data is what JSON and TOML hold: ``{"name": "pgd", "eps": 0.03, "steps": 20}``. Values may
+also come as text from the shell ("8/255", "none", "true"). An attack held by another nests.
+"""
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any, Literal, Union, cast
+
+from pinprick.attacks import find_attack
+from pinprick.attacks.card import Attack
+from pinprick.errors import BadInput, UnknownName
+
+
+def build(spec: str | Mapping[str, Any]) -> Attack:
+    """The attack that ``spec`` describes: a name, or a mapping of ``name`` and settings."""
+    options = {"name": spec} if isinstance(spec, str) else dict(spec)
+    if not isinstance(options.get("name"), str):
+        raise BadInput(f"an attack is given by name, as in {{'name': 'pgd'}}; got {spec!r}")
+    cls = find_attack(options.pop("name"))
+    hints = typing.get_type_hints(cls)
+    known = _settings(cls)
+    values = {}
+    for key, value in options.items():
+        if key not in known:
+            raise UnknownName(f"option of {cls.card.name}", key, known)
+        values[key] = _read(value, hints[key], f"{key} of {cls.card.name}")
+    return cls(**values)
+
+
+def describe(attack: Attack) -> dict[str, Any]:
+    """The attack as plain data, with every default spelled out."""
+    settings = {key: _plain(getattr(attack, key)) for key in _settings(type(attack))}
+    return {"name": attack.card.name, **settings}
+
+
+def _settings(cls: type[Attack]) -> list[str]:
+    return [field.name for field in fields(cast(Any, cls))]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Attack):
+        return describe(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _read(value: Any, hint: Any, what: str) -> Any:
+    """``value`` as the type that ``hint`` asks for."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _read_union(value, arguments, hint, what)
+    if origin is Literal:
+        if value not in arguments:
+            raise BadInput(
+                f"{what} must be one of {', '.join(map(repr, arguments))}, got {value!r}"
+            )
+        return value
+    if origin is tuple and isinstance(value, (list, tuple)):
+        return tuple(_read(item, arguments[0], what) for item in value)
+    if isinstance(hint, type) and issubclass(hint, Attack):
+        return value if isinstance(value, Attack) else build(value)
+    reader = {float: _read_float, int: _read_int, bool: _read_bool, str: _read_str}.get(hint)
+    read = None if reader is None else reader(value)
+    if read is None:
+        raise BadInput(f"{what} must be {getattr(hint, '__name__', hint)}, got {value!r}")
+    return read
+
+
+def _read_union(value: Any, choices: tuple[Any, ...], hint: Any, what: str) -> Any:
+    """The first reading that fits; None comes first, text last, so that "5" is a number."""
+    if type(None) in choices and (value is None or value == "none"):
+        return None
+    rest = [choice for choice in choices if choice is not type(None)]
+    for choice in sorted(rest, key=lambda choice: choice is str):
+        try:
+            return _read(value, choice, what)
+        except BadInput:
+            if len(rest) == 1:
+                raise
+    raise BadInput(f"{what} must be {hint}, got {value!r}")
+
+
+def _read_float(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        return float(value)
+    try:
+        return float(Fraction(value)) if "/" in value else float(value)
+    except (TypeError, ValueError, ZeroDivisionError):
+        return None
+
+
+def _read_int(value: Any) -> int | None:
+    number = _read_float(value)
+    return int(number) if number is not None and number.is_integer() else None
+
+
+def _read_bool(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "yes": True, "false": False, "no": False}.get(str(value).lower())
+
+
+def _read_str(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,61 @@
+"""What an attack is, and what it says of itself."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pinprick.model import Access
+from pinprick.problem import Problem
+from pinprick.types import Images
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """The facts that tables, docs and the referee need to know about an attack.
+
+    Attributes:
+        name: What it is called in tables, plans and the shell.
+        title: What it is called in print.
+        norm: What is kept small.
+        unit: What an l0 attack counts.
+        kind: "minimal" seeks the smallest change that fools, "budget" the best one of a given size.
+        access: What it needs of the model.
+        targeted: Whether it can head for a given class.
+        masked: Whether it honours ``allowed``, a mask of where values may change.
+        random: Whether the seed matters.
+        paper: Where it was published; empty for our own.
+        max_forwards, max_backwards: Most passes for an image under these settings; None if they
+            depend on the model.
+        revision: Goes up when the same options may give other images.
+    """
+
+    name: str
+    title: str
+    norm: Literal["l0", "l1", "l2", "linf"]
+    unit: Literal["elements", "pixels"] | None = None
+    kind: Literal["minimal", "budget"]
+    access: Access
+    targeted: bool
+    masked: bool = False
+    random: bool = False
+    paper: str
+    max_forwards: int | None = None
+    max_backwards: int | None = None
+    revision: int = 1
+
+
+class Attack(ABC):
+    """A frozen dataclass of hyperparameters that can be called on a problem.
+
+    This class only names the call; it holds no code for attacks to share.
+    """
+
+    card: ClassVar[Card]
+
+    def facts(self) -> Card:
+        """The card, as this choice of settings makes it."""
+        return self.card
+
+    @abstractmethod
+    def __call__(self, problem: Problem) -> Images:
+        """One image in [0, 1] for each of the problem's; the referee finds what it is worth."""

@@ -1,0 +1,75 @@
+"""Greedy: push one pixel after another to the edge of the box until the goal is met.
+
+The plainest sparse attack, and the yardstick for the others. A step takes the pixel whose push to
+the edge promises the largest fall of the margin,
+
+    gain = sum_c  g_c * (x_c - edge_c),    edge_c = 1 where g_c < 0, else 0,
+
+``g`` the gradient of the margin. Two forward passes and one backward pass a pixel.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.errors import BadInput
+from pinprick.parts.best import Best
+from pinprick.parts.box import keep_allowed
+from pinprick.problem import Problem
+from pinprick.types import Images
+
+
+@dataclass(frozen=True, kw_only=True)
+class Greedy(Attack):
+    """One pixel a step, the one whose push to the box edge promises the largest gain.
+
+    Attributes:
+        max_pixels: Give up on an image after this many pixels.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="greedy",
+        title="Greedy pixels",
+        norm="l0",
+        unit="pixels",
+        kind="minimal",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        paper="",
+    )
+
+    max_pixels: int = 100
+
+    def __post_init__(self) -> None:
+        if self.max_pixels < 1:
+            raise BadInput(f"greedy needs max_pixels >= 1, got {self.max_pixels}")
+
+    def facts(self) -> Card:
+        return replace(self.card, max_forwards=2 * self.max_pixels, max_backwards=self.max_pixels)
+
+    def __call__(self, problem: Problem) -> Images:
+        best = Best(problem.images)
+        adv = problem.images.clone()
+        free = torch.ones_like(adv[:, 0], dtype=torch.bool)  # pixels not yet touched
+        rows = torch.arange(len(adv), device=adv.device)  # images not yet fooled
+        for count in range(1, self.max_pixels + 1):
+            part, x = problem[rows], adv[rows]
+            grad = part.gradient(x, part.goal.margin)
+            edge = (grad < 0).to(x.dtype)  # 1 where more light helps, 0 where less does
+            edge = keep_allowed(torch.where(grad == 0, x, edge), x, part.allowed)
+            gain = (grad * (x - edge)).sum(dim=1)  # promised fall of the margin
+            gain = gain.masked_fill(~free[rows], -torch.inf).flatten(1)
+            pixel = torch.zeros_like(gain, dtype=torch.bool)
+            pixel = pixel.scatter(1, gain.argmax(dim=1, keepdim=True), True).view_as(free[rows])
+            adv[rows] = torch.where(pixel.unsqueeze(1), edge, x)
+            free[rows] &= ~pixel
+            met = part.goal.met(part.logits(adv[rows]))
+            done = torch.zeros_like(best.cost, dtype=torch.bool).index_put((rows,), met)
+            best.offer(adv, torch.full_like(best.cost, count), done)
+            rows = rows[~met & free[rows].flatten(1).any(dim=1)]
+            if not len(rows):
+                break
+        return best.images

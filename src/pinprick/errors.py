@@ -1,0 +1,42 @@
+"""Every error a user can cause, and nothing else.
+
+* PinprickError
+  - BadInput      images, labels or options that do not fit together
+  - UnknownName   a name that no table holds
+  - MissingExtra  a package that an optional part needs
+  - OverBudget    an attack asked the model more often than it may
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class PinprickError(Exception):
+    """Base of all errors that the caller can act on."""
+
+
+class BadInput(PinprickError):
+    """Images, labels or options that do not fit together."""
+
+
+class OverBudget(PinprickError):
+    """An attack asked the model more often than it may."""
+
+
+class UnknownName(PinprickError):
+    """A name that no table holds; the message offers the nearest ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        near = difflib.get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+        super().__init__(f"no {kind} is called {name!r}; {hint}")
+
+
+class MissingExtra(PinprickError):
+    """A package that an optional part needs; the message says how to install it."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs the package {package}; install it with: pip install 'pinprick[{extra}]'"
+        )

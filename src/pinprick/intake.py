@@ -1,0 +1,204 @@
+"""Input is checked here and nowhere deeper: what came, what was expected, and the way out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pinprick.attacks.card import Card
+from pinprick.errors import BadInput
+from pinprick.goal import Goal
+from pinprick.model import ACCESS, Classifier
+from pinprick.types import Allowed, Images, Labels, Logits
+
+_ROOM = 64 * 3 * 224 * 224  # elements of a batch, unless its size is given
+
+
+@dataclass(frozen=True)
+class Task:
+    """Checked input: what is to be done to which images, and how far it may go."""
+
+    images: Images
+    goal: Goal
+    ids: Labels
+    allowed: Allowed | None
+    batch_size: int
+    max_forwards: int | None
+    max_backwards: int | None
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, part: slice) -> "Task":
+        targets = self.goal.targets
+        return replace(
+            self,
+            images=self.images[part],
+            goal=Goal(self.goal.labels[part], None if targets is None else targets[part]),
+            ids=self.ids[part],
+            allowed=None if self.allowed is None else self.allowed[part],
+        )
+
+    def batches(self) -> Iterator["Task"]:
+        """The task in pieces; one, empty piece if there are no images."""
+        for start in range(0, max(1, len(self)), self.batch_size):
+            yield self[start : start + self.batch_size]
+
+    def halves(self) -> "tuple[Task, Task]":
+        middle = len(self) // 2
+        return self[:middle], self[middle:]
+
+    def first_image(self, device: torch.device | None) -> Images:
+        return self.images[:1].to(device or self.images.device)
+
+    def to(self, device: torch.device) -> "Task":
+        targets = self.goal.targets
+        return replace(
+            self,
+            images=self.images.to(device),
+            goal=Goal(self.goal.labels.to(device), None if targets is None else targets.to(device)),
+            ids=self.ids.to(device),
+            allowed=None if self.allowed is None else self.allowed.to(device),
+        )
+
+
+def take_in(
+    images: Any,
+    labels: Any,
+    targets: Any,
+    allowed: Any,
+    ids: Any,
+    batch_size: int | None,
+    max_forwards: int | None,
+    max_backwards: int | None,
+) -> Task:
+    """The arguments of ``run_attack`` as a task, or a line on what is wrong with them."""
+    check_images(images)
+    labels = _per_image("labels", labels, images)
+    targets = None if targets is None else _per_image("targets", targets, images)
+    if targets is not None and (targets == labels).any():
+        row = int((targets == labels).nonzero()[0])
+        raise BadInput(
+            f"target and label are both {int(labels[row])} for image {row}; "
+            "a target must be another class"
+        )
+    numbers = torch.arange(len(images)) if ids is None else ids
+    if batch_size is None:
+        batch_size = max(1, min(256, _ROOM // max(1, images[:1].numel())))
+    for name, value, least in (
+        ("batch_size", batch_size, 1),
+        ("max_forwards", max_forwards, 0),
+        ("max_backwards", max_backwards, 0),
+    ):
+        if value is not None and value < least:
+            raise BadInput(f"{name} must be at least {least}, got {value}")
+    return Task(
+        images=images.detach(),
+        goal=Goal(labels, targets),
+        ids=_per_image("ids", numbers, images),
+        allowed=None if allowed is None else _full_mask(allowed, images),
+        batch_size=batch_size,
+        max_forwards=max_forwards,
+        max_backwards=max_backwards,
+    )
+
+
+def check_images(images: Any) -> None:
+    """Raise ``BadInput`` unless these are images in [0, 1]."""
+    if not isinstance(images, Tensor):
+        raise BadInput(f"images must be a torch tensor, got {type(images).__name__}")
+    if not images.is_floating_point():
+        raise BadInput(
+            f"images must be floating-point numbers in [0, 1], got {images.dtype}; "
+            "divide 8-bit images by 255"
+        )
+    if images.ndim != 4:
+        raise BadInput(
+            "images must have the shape (batch, channel, height, width), "
+            f"got {tuple(images.shape)}; a single image needs images[None]"
+        )
+    if not len(images):
+        return
+    if not images.numel():
+        raise BadInput(f"images of shape {tuple(images.shape)} hold no values")
+    low, high = images.min().item(), images.max().item()  # NaN if there is any
+    if not (low == low and high == high):
+        row = int(images.isnan().flatten(1).any(dim=1).nonzero()[0])
+        raise BadInput(f"images must lie in [0, 1], image {row} holds NaN")
+    if low < 0 or high > 1:
+        raise BadInput(
+            f"images must lie in [0, 1], these run from {low:.3g} to {high:.3g}; "
+            "leave normalisation to Classifier(mean=..., std=...)"
+        )
+
+
+def check_access(facts: Card, model: Classifier, task: Task) -> None:
+    """Raise ``BadInput`` where the attack cannot do what is asked."""
+    if task.goal.targets is not None and not facts.targeted:
+        raise BadInput(f"{facts.name} has no targeted form; leave targets out")
+    if task.allowed is not None and not facts.masked:
+        raise BadInput(f"{facts.name} cannot keep to a mask; leave allowed out")
+    if ACCESS.index(facts.access) > ACCESS.index(model.access):
+        raise BadInput(
+            f"{facts.name} needs {facts.access}, but {model.name} gives {model.access} alone"
+        )
+
+
+def check_answers(logits: Any, images: Images) -> Logits:
+    """What a model answered, if it has one row of scores for each image."""
+    if not len(images):
+        return images.new_zeros((0, 1))
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(images):
+        shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise BadInput(
+            f"the model must give logits of shape (batch, classes) for {len(images)} images, "
+            f"got {shape}"
+        )
+    if logits.shape[1] < 2:
+        raise BadInput("the model gives one score an image; a classifier needs two classes or more")
+    return logits
+
+
+def check_classes(task: Task, logits: Logits) -> None:
+    """Raise ``BadInput`` unless labels and targets are classes of the model."""
+    if not len(task):
+        return
+    classes = logits.shape[1]
+    for name, values in (("labels", task.goal.labels), ("targets", task.goal.targets)):
+        if values is not None and (values.min() < 0 or values.max() >= classes):
+            raise BadInput(
+                f"{name} must lie in 0 to {classes - 1}, the model's {classes} classes; "
+                f"these run from {int(values.min())} to {int(values.max())}"
+            )
+
+
+def _per_image(name: str, given: Any, images: Images) -> Labels:
+    values: Tensor = torch.as_tensor(given, device=images.device)
+    if values.numel() and (values.is_floating_point() or values.dtype == torch.bool):
+        raise BadInput(f"{name} must be whole numbers, got {values.dtype}")
+    if values.shape != (len(images),):
+        raise BadInput(
+            f"{name} must have one entry for each of the {len(images)} images, "
+            f"got the shape {tuple(values.shape)}"
+        )
+    return values.long()
+
+
+def _full_mask(given: Any, images: Images) -> Allowed:
+    """The mask for every image and channel, without copying it."""
+    allowed: Tensor = torch.as_tensor(given, device=images.device)
+    if allowed.dtype != torch.bool:
+        raise BadInput(f"allowed must hold True and False, got {allowed.dtype}")
+    shape = (1,) * (4 - allowed.ndim) + tuple(allowed.shape)
+    fits = len(shape) == 4 and all(
+        given in (1, wanted) for given, wanted in zip(shape, images.shape, strict=True)
+    )
+    if allowed.ndim < 2 or not fits or tuple(shape[2:]) != tuple(images.shape[2:]):
+        raise BadInput(
+            "allowed must have the shape (height, width), (channel, height, width) or "
+            f"(batch, channel, height, width) of images {tuple(images.shape)}, "
+            f"got {tuple(allowed.shape)}"
+        )
+    return allowed.view(shape).expand(images.shape)

@@ -1,0 +1,140 @@
+"""A network with its preprocessing: images in [0, 1] in, logits out.
+
+Mean and std belong here, so that every attack sees the plain box [0, 1]. Resizing and cropping
+belong to ``prepare``, which works on 8-bit pixels, so that a prepared photograph lies on the
+8-bit grid and can be saved as a PNG without loss.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal, Protocol, runtime_checkable
+
+import torch
+from PIL.Image import Image
+from torch import Tensor, nn
+
+from pinprick.errors import BadInput
+from pinprick.types import Images, Logits, Picture
+
+Access = Literal["labels", "scores", "gradients", "network"]
+ACCESS: tuple[Access, ...] = ("labels", "scores", "gradients", "network")  # each includes the last
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Anything that maps images in [0, 1] to logits."""
+
+    def __call__(self, images: Images, /) -> Logits: ...
+
+
+class Classifier:
+    """A network, or any function from images to scores, with what must be known to use it.
+
+    Building one changes nothing about the network; ``with model.frozen():`` is what puts it into
+    evaluation mode for a while.
+
+    Attributes:
+        net: The network; sees normalised images.
+        mean, std: Taken off and divided by, channel for channel, before the network is called.
+        classes: Names of the classes, in the order of the logits; empty if unknown.
+        size: Height and width that pictures are prepared to; None if any size will do.
+        access: What the model gives away: "labels" (one-hot scores), "scores", "gradients", or
+            "network" (inner features too).
+        name: What to call the model in tables.
+    """
+
+    def __init__(
+        self,
+        net: Callable[[Tensor], Tensor],
+        *,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        classes: Sequence[str] = (),
+        size: tuple[int, int] | None = None,
+        prepare: Callable[[Image], Picture] | None = None,
+        access: Access | None = None,
+        name: str = "",
+    ) -> None:
+        _check_statistics(mean, std)
+        self.net = net
+        self.mean = None if mean is None else tuple(mean)
+        self.std = None if std is None else tuple(std)
+        self.classes = tuple(classes)
+        self.size = size
+        self.name = name or type(net).__name__
+        self.access: Access = access or ("network" if isinstance(net, nn.Module) else "gradients")
+        self._prepare = prepare
+        self._statistics: dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
+
+    def __call__(self, images: Images) -> Logits:
+        return self.net(self.normalise(images))
+
+    def __repr__(self) -> str:
+        return f"Classifier({self.name!r}, size={self.size}, access={self.access!r})"
+
+    @property
+    def device(self) -> torch.device | None:
+        """Where the network's parameters are; None if it has none."""
+        if not isinstance(self.net, nn.Module):
+            return None
+        return next((p.device for p in self.net.parameters()), None)
+
+    def normalise(self, images: Images) -> Images:
+        """What the network itself sees of ``images``."""
+        if self.mean is None and self.std is None:
+            return images
+        where = (images.device, images.dtype)
+        if where not in self._statistics:  # kept, as copying them to a GPU each time makes it wait
+            channels = len(self.mean or self.std or ())
+            mean, std = (
+                torch.tensor(values, device=where[0], dtype=where[1]).view(-1, 1, 1)
+                for values in (self.mean or (0.0,) * channels, self.std or (1.0,) * channels)
+            )
+            self._statistics[where] = mean, std
+        mean, std = self._statistics[where]
+        if images.shape[1] != len(mean) and len(mean) > 1:
+            raise BadInput(
+                f"images have {images.shape[1]} channels, but mean and std have {len(mean)} values"
+            )
+        return (images - mean) / std
+
+    def prepare(self, picture: Image) -> Picture:
+        """One picture as this model wants it: resized and cropped as 8-bit, then in [0, 1]."""
+        if self._prepare is None:
+            raise BadInput(f"{self.name} does not say how pictures are prepared; pass tensors")
+        return self._prepare(picture)
+
+    def class_name(self, index: int) -> str:
+        """The class in words, or its number where the names are unknown."""
+        return self.classes[index] if index < len(self.classes) else f"class {index}"
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Evaluation mode and no parameter gradients, both put back at the end, come what may."""
+        if not isinstance(self.net, nn.Module):
+            yield
+            return
+        modes = [(module, module.training) for module in self.net.modules()]
+        grads = [(param, param.requires_grad) for param in self.net.parameters()]
+        try:
+            self.net.eval()
+            for param, _ in grads:
+                param.requires_grad_(False)
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
+            for param, requires_grad in grads:
+                param.requires_grad_(requires_grad)
+
+
+def as_classifier(model: "Classifier | Model") -> Classifier:
+    """The model itself, or a bare network or function of [0, 1] images as a ``Classifier``."""
+    return model if isinstance(model, Classifier) else Classifier(model)
+
+
+def _check_statistics(mean: Sequence[float] | None, std: Sequence[float] | None) -> None:
+    if mean is not None and std is not None and len(mean) != len(std):
+        raise BadInput(f"mean has {len(mean)} values and std {len(std)}; they must agree")
+    if std is not None and min(std) <= 0:
+        raise BadInput(f"std must be above zero in every channel, got {tuple(std)}")

@@ -1,0 +1,1 @@
+"""What attacks share: plain functions, and the one class that every minimal attack needs."""

@@ -1,0 +1,15 @@
+"""Staying inside: the pixel box, the l-infinity ball, and where values may change."""
+
+import torch
+
+from pinprick.types import Allowed, Images
+
+
+def into_ball(adv: Images, images: Images, eps: float) -> Images:
+    """The nearest point of [images - eps, images + eps] and [0, 1]."""
+    return adv.clamp(images - eps, images + eps).clamp(0, 1)
+
+
+def keep_allowed(adv: Images, images: Images, allowed: Allowed | None) -> Images:
+    """``adv`` where values may change, the clean values elsewhere."""
+    return adv if allowed is None else torch.where(allowed, adv, images)

@@ -1,0 +1,174 @@
+"""What was measured: the images before and after, what the model says of them, and the cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from pinprick.goal import Goal
+from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AttackResult:
+    """The outcome of one attack on some images, each with its own row.
+
+    What is stored was measured by the referee; everything else is worked out from it. Two counts
+    of change run through all of it: an *element* is one channel value, a *pixel* one place, changed
+    where any of its channels is.
+
+    Attributes:
+        images, adversarial: Before and after, in [0, 1].
+        goal: What was to be reached.
+        clean_logits, adversarial_logits: What the model says of them.
+        rounded_logits: What it says of ``adversarial`` rounded to 8-bit values.
+        forwards, backwards: Passes spent on each image by the attack itself.
+        out_of_budget: Images that were refused passes beyond the limit.
+        ids: The number of each image, which its random stream belongs to.
+        batch_size: How many images each was attacked together with.
+        remarks: Why an image failed, where that is known; empty text otherwise.
+        seconds: Time the attack took for all images together.
+        peak_memory: Most memory the GPU held at a time, in bytes; None on a CPU.
+        attack: Name and settings of the attack.
+        model: Name of the model.
+        seed: The seed of the random streams.
+    """
+
+    images: Images
+    adversarial: Images
+    goal: Goal
+    clean_logits: Logits
+    adversarial_logits: Logits
+    rounded_logits: Logits
+    forwards: Counts
+    backwards: Counts
+    out_of_budget: Mask
+    ids: Counts
+    batch_size: Counts
+    remarks: tuple[str, ...]
+    seconds: float
+    peak_memory: int | None = None
+    attack: dict[str, Any] = field(default_factory=dict)
+    model: str = ""
+    seed: int = 0
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def success(self) -> Mask:
+        """The goal is met in the end, by the attack or before it."""
+        return self.goal.met(self.adversarial_logits)
+
+    @property
+    def skipped(self) -> Mask:
+        """The goal was met before the attack, which never saw these images."""
+        return self.goal.met(self.clean_logits)
+
+    @property
+    def correct(self) -> Mask:
+        """The model was right to begin with; the fooling rate is taken over these."""
+        right = self.clean_logits.argmax(dim=1) == self.goal.labels
+        return right & self.clean_logits.isfinite().all(dim=1)
+
+    @property
+    def survives_8bit(self) -> Mask:
+        """The goal is still met once the image is rounded to 8-bit values, as a PNG is."""
+        return self.goal.met(self.rounded_logits)
+
+    @property
+    def fooling_rate(self) -> float:
+        """Share of the images that were right to begin with which end up meeting the goal."""
+        return self.success[self.correct].double().mean().item()
+
+    @property
+    def delta(self) -> Images:
+        return self.adversarial - self.images
+
+    @property
+    def l0_elements(self) -> Counts:
+        """Channel values that changed, by exact comparison."""
+        return (self.adversarial != self.images).flatten(1).sum(dim=1)
+
+    @property
+    def l0_pixels(self) -> Counts:
+        """Places where any channel changed, by exact comparison."""
+        return (self.adversarial != self.images).any(dim=1).flatten(1).sum(dim=1)
+
+    @property
+    def l0_elements_percent(self) -> PerImage:
+        return 100 * self.l0_elements.double() / self.images[:1].numel()
+
+    @property
+    def l0_pixels_percent(self) -> PerImage:
+        return 100 * self.l0_pixels.double() / self.images[:1, :1].numel()
+
+    @property
+    def needed_elements(self) -> PerImage:
+        """``l0_elements`` where the goal was met, infinity where not; statistics use this."""
+        return self.l0_elements.double().masked_fill(~self.success, torch.inf)
+
+    @property
+    def needed_pixels(self) -> PerImage:
+        """``l0_pixels`` where the goal was met, infinity where not; statistics use this."""
+        return self.l0_pixels.double().masked_fill(~self.success, torch.inf)
+
+    @property
+    def l1(self) -> PerImage:
+        return self.delta.flatten(1).abs().sum(dim=1)
+
+    @property
+    def l2(self) -> PerImage:
+        return self.delta.flatten(1).square().sum(dim=1).sqrt()
+
+    @property
+    def linf(self) -> PerImage:
+        return self.delta.flatten(1).abs().amax(dim=1)
+
+    def __getitem__(self, rows: Rows) -> "AttackResult":
+        """The same result for some of its images; time and memory stay those of the whole."""
+        index = torch.arange(len(self), device=rows.device)[rows].tolist()
+        cut = {name: getattr(self, name)[rows] for name in (*TENSORS, "goal")}
+        return replace(self, **cut, remarks=tuple(self.remarks[i] for i in index))
+
+    def to(self, device: torch.device | str) -> "AttackResult":
+        moved = {name: getattr(self, name).to(device) for name in TENSORS}
+        targets = self.goal.targets
+        goal = Goal(self.goal.labels.to(device), None if targets is None else targets.to(device))
+        return replace(self, **moved, goal=goal)
+
+
+TENSORS = (  # the fields with one row for each image
+    "images",
+    "adversarial",
+    "clean_logits",
+    "adversarial_logits",
+    "rounded_logits",
+    "forwards",
+    "backwards",
+    "out_of_budget",
+    "ids",
+    "batch_size",
+)
+
+
+def join(results: Sequence[AttackResult]) -> AttackResult:
+    """One result of several, in order; times add up, the largest memory counts."""
+    first = results[0]
+    targets = [result.goal.targets for result in results]
+    peaks = [result.peak_memory for result in results if result.peak_memory is not None]
+    joined: dict[str, Any] = {
+        name: torch.cat([getattr(result, name) for result in results]) for name in TENSORS
+    }
+    return replace(
+        first,
+        **joined,
+        goal=Goal(
+            torch.cat([result.goal.labels for result in results]),
+            None if targets[0] is None else torch.cat([t for t in targets if t is not None]),
+        ),
+        remarks=sum((result.remarks for result in results), ()),
+        seconds=sum(result.seconds for result in results),
+        peak_memory=max(peaks, default=None),
+    )

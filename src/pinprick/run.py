@@ -1,0 +1,236 @@
+"""The referee: runs an attack on images and measures what came of it, the same way for all.
+
+Images that meet the goal before the attack are handed back unchanged and never reach it. The
+referee's own passes, one before and two after, are nobody's cost.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from pinprick.attacks.build import describe
+from pinprick.attacks.card import Attack, Card
+from pinprick.goal import Goal
+from pinprick.intake import Task, check_access, check_answers, check_classes, take_in
+from pinprick.model import Classifier, Model, as_classifier
+from pinprick.problem import Problem, Tally
+from pinprick.random import Streams
+from pinprick.result import AttackResult, join
+from pinprick.types import Allowed, Images, Logits, Mask
+
+
+def run_attack(
+    attack: Attack,
+    model: Classifier | Model,
+    images: Tensor,
+    labels: Tensor | Sequence[int],
+    *,
+    targets: Tensor | Sequence[int] | None = None,
+    allowed: Tensor | None = None,
+    seed: int = 0,
+    ids: Tensor | Sequence[int] | None = None,
+    batch_size: int | None = None,
+    max_forwards: int | None = None,
+    max_backwards: int | None = None,
+    progress: bool = False,
+) -> AttackResult:
+    """Attack any number of images and measure success, change, cost and time.
+
+    Args:
+        attack: What to run, with its settings.
+        model: A ``Classifier``, or any network or function from images in [0, 1] to logits.
+        images: Images in [0, 1], on any device; the result comes back there.
+        labels: The true class of each image.
+        targets: The class each image is to be taken for; None to leave the label.
+        allowed: Where values may change: (height, width) or (channel, height, width) for all
+            images, or one such mask for each. True means free.
+        seed: Of the random streams; the same seed gives the same images.
+        ids: A number for each image, which its random stream belongs to; 0, 1, 2, … by default.
+        batch_size: How many images to attack at a time; chosen from their size by default.
+        max_forwards: Most forward passes for each image.
+        max_backwards: Most backward passes for each image.
+        progress: Whether to show a bar on stderr.
+    """
+    batches = attack_batches(
+        attack,
+        model,
+        images,
+        labels,
+        targets=targets,
+        allowed=allowed,
+        seed=seed,
+        ids=ids,
+        batch_size=batch_size,
+        max_forwards=max_forwards,
+        max_backwards=max_backwards,
+    )
+    return join(list(_watched(batches, len(images)) if progress else batches))
+
+
+def attack_batches(
+    attack: Attack,
+    model: Classifier | Model,
+    images: Tensor,
+    labels: Tensor | Sequence[int],
+    *,
+    targets: Tensor | Sequence[int] | None = None,
+    allowed: Tensor | None = None,
+    seed: int = 0,
+    ids: Tensor | Sequence[int] | None = None,
+    batch_size: int | None = None,
+    max_forwards: int | None = None,
+    max_backwards: int | None = None,
+) -> Iterator[AttackResult]:
+    """One result a batch, as each is done; arguments as for ``run_attack``.
+
+    All input is checked before the first batch is attacked. A batch that does not fit the GPU is
+    started again in halves.
+    """
+    classifier = as_classifier(model)
+    facts = attack.facts()
+    task = take_in(images, labels, targets, allowed, ids, batch_size, max_forwards, max_backwards)
+    check_access(facts, classifier, task)
+    return _batches(attack, facts, classifier, task, seed)
+
+
+def _batches(
+    attack: Attack, facts: Card, model: Classifier, task: Task, seed: int
+) -> Iterator[AttackResult]:
+    with model.frozen():
+        check_classes(task, _answers(model, task.first_image(model.device)))
+    for part in task.batches():
+        yield from _attack_or_halve(attack, facts, model, part, seed)
+
+
+def _attack_or_halve(
+    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int
+) -> Iterator[AttackResult]:
+    try:
+        yield _attack_batch(attack, facts, model, part, seed)
+        return
+    except torch.OutOfMemoryError:  # a remote model does not raise it, so nothing is sent twice
+        if len(part) == 1:
+            raise
+    torch.cuda.empty_cache()
+    for half in part.halves():
+        yield from _attack_or_halve(attack, facts, model, half, seed)
+
+
+def _attack_batch(
+    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int
+) -> AttackResult:
+    home = part.images.device
+    part = part.to(model.device or home)
+    images, goal, allowed = part.images, part.goal, part.allowed
+    clock = _Clock(images.device)
+    with model.frozen():
+        clean_logits = _answers(model, images)
+        todo = ~goal.met(clean_logits)
+        if allowed is not None:
+            todo &= allowed.flatten(1).any(dim=1)
+        problem = Problem(
+            model,
+            images,
+            goal,
+            Streams(seed, part.ids),
+            allowed=allowed,
+            gradients=facts.access in ("gradients", "network"),
+            clean_logits=clean_logits,
+            max_forwards=part.max_forwards,
+            max_backwards=part.max_backwards,
+        )
+        adversarial = images.clone()
+        clock.start()
+        if todo.any():
+            adversarial[todo] = attack(problem[todo]).detach()
+        seconds, peak_memory = clock.stop()
+        _check_product(facts, images, adversarial, allowed)
+        adversarial_logits = _answers(model, adversarial)
+        rounded_logits = _answers(model, (adversarial * 255).round() / 255)
+    return AttackResult(
+        images=images,
+        adversarial=adversarial,
+        goal=goal,
+        clean_logits=clean_logits,
+        adversarial_logits=adversarial_logits,
+        rounded_logits=rounded_logits,
+        forwards=problem.tally.forwards,
+        backwards=problem.tally.backwards,
+        out_of_budget=problem.tally.out_of_budget,
+        ids=part.ids,
+        batch_size=torch.full_like(part.ids, len(part)),
+        remarks=_remarks(goal, allowed, adversarial_logits, problem.tally),
+        seconds=seconds,
+        peak_memory=peak_memory,
+        attack=describe(attack),
+        model=model.name,
+        seed=seed,
+    ).to(home)
+
+
+def _answers(model: Classifier, images: Images) -> Logits:
+    """What the model says of ``images``, to the referee itself."""
+    with torch.no_grad():
+        logits = model(images)
+    return check_answers(logits, images)
+
+
+def _check_product(
+    facts: Card, images: Images, adversarial: Images, allowed: Allowed | None
+) -> None:
+    if not ((adversarial >= 0) & (adversarial <= 1)).all():  # NaN is caught here too
+        raise RuntimeError(f"{facts.name} gave values outside [0, 1]: a bug in the attack")
+    if allowed is not None and ((adversarial != images) & ~allowed).any():
+        raise RuntimeError(f"{facts.name} changed values it may not change: a bug in the attack")
+
+
+def _remarks(goal: Goal, allowed: Allowed | None, logits: Logits, tally: Tally) -> tuple[str, ...]:
+    """Why an image failed, the first reason that fits; no text for the others."""
+    shut = torch.zeros_like(tally.out_of_budget)
+    if allowed is not None:
+        shut = ~allowed.flatten(1).any(dim=1)
+    reasons: list[tuple[Mask, str]] = [
+        (goal.met(logits), ""),
+        (shut, "nothing may change: allowed is False everywhere"),
+        (~logits.isfinite().all(dim=1), "the model's logits are not finite"),
+        (tally.out_of_budget, "out of budget"),
+        (tally.flat > 0, "the model's gradient was zero or not finite"),
+        (torch.ones_like(shut), "not found"),
+    ]
+    first = torch.stack([mask for mask, _ in reasons]).int().argmax(dim=0)
+    return tuple(reasons[i][1] for i in first.tolist())
+
+
+class _Clock:
+    """Seconds and, on a GPU, the most memory held, once the device has done all it was given."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._start = 0.0
+
+    def start(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+            torch.cuda.reset_peak_memory_stats(self._device)
+        self._start = time.perf_counter()
+
+    def stop(self) -> tuple[float, int | None]:
+        if self._device.type != "cuda":
+            return time.perf_counter() - self._start, None
+        torch.cuda.synchronize(self._device)
+        seconds = time.perf_counter() - self._start
+        return seconds, torch.cuda.max_memory_allocated(self._device)
+
+
+def _watched(batches: Iterator[AttackResult], total: int) -> Iterator[AttackResult]:
+    """The same results, with a bar on stderr that counts images."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("attacking", total=total)
+        for result in batches:
+            bar.advance(task, len(result))
+            yield result

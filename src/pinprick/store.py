@@ -1,0 +1,51 @@
+"""Results as one ``.safetensors`` file with a JSON header: no loss either way, no pickle."""
+
+import json
+import os
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from pinprick.errors import BadInput
+from pinprick.goal import Goal
+from pinprick.result import TENSORS, AttackResult
+
+FORMAT = 1
+_HEADER = ("remarks", "seconds", "peak_memory", "attack", "model", "seed")
+
+
+def save_result(result: AttackResult, path: str | Path) -> None:
+    """Write ``result`` to ``path``, aside first and then renamed, so never half a file."""
+    path = Path(path)
+    tensors = {name: getattr(result, name) for name in TENSORS}
+    tensors["labels"] = result.goal.labels
+    if result.goal.targets is not None:
+        tensors["targets"] = result.goal.targets
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {"format": FORMAT, **{name: getattr(result, name) for name in _HEADER}}
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        save_file(tensors, aside, metadata={"pinprick": json.dumps(header)})
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def load_result(path: str | Path) -> AttackResult:
+    """The result that ``save_result`` wrote to ``path``, on the CPU."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            names = file.keys()
+            tensors = {name: file.get_tensor(name) for name in names}
+        header = json.loads(metadata["pinprick"])
+        if header.pop("format") != FORMAT:
+            raise BadInput(f"{path} was written by another version of pinprick; run it again")
+        header["remarks"] = tuple(header["remarks"])
+        goal = Goal(tensors.pop("labels"), tensors.pop("targets", None))
+        return AttackResult(goal=goal, **tensors, **header)
+    except FileNotFoundError:
+        raise BadInput(f"there is no file {path}") from None
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise BadInput(f"{path} is not a result saved by pinprick: {error}") from error
