@@ -1,0 +1,93 @@
+"""Picture files as they are found: read, turned upright and brought to 8-bit RGB.
+
+A file that is no picture, or half of one, is set aside with the reason; the others are read.
+"""
+
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image, UnidentifiedImageError
+
+from pinprick.data.convert import as_rgb
+from pinprick.errors import BadInput
+
+
+@dataclass(frozen=True, eq=False)
+class Photo:
+    """A picture that was read.
+
+    Attributes:
+        name: What to call it and the files made from it; no two of a reading share one.
+        path: Where it was found.
+        image: 8-bit RGB, upright.
+        label: Its class in the words of ImageNet, where that is known.
+        remark: What had to be decided on the way; empty if nothing.
+    """
+
+    name: str
+    path: Path
+    image: Image.Image
+    label: str | None = None
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A file that could not be read, and why."""
+
+    path: Path
+    reason: str
+
+
+def read_pictures(paths: Iterable[str | Path]) -> tuple[list[Photo], list[Unreadable]]:
+    """What could be read of the files, and what not; a folder stands for its files, sorted."""
+    photos: list[Photo] = []
+    unreadable: list[Unreadable] = []
+    taken: set[str] = set()
+    for path in (file for given in paths for file in _files(Path(given))):
+        try:
+            image, remark = read_picture(path)
+        except BadInput as error:
+            unreadable.append(Unreadable(path, str(error)))
+            continue
+        name = _free_name(path.stem, taken)
+        taken.add(name)
+        photos.append(Photo(name, path, image, remark=remark))
+    return photos, unreadable
+
+
+def read_picture(path: str | Path) -> tuple[Image.Image, str]:
+    """The picture in 8-bit RGB, and a remark where something had to be decided."""
+    try:
+        # odd metadata and large pictures are no trouble
+        with warnings.catch_warnings(action="ignore"), Image.open(path) as picture:
+            picture.load()
+            return as_rgb(picture)
+    except FileNotFoundError:
+        raise BadInput("there is no such file") from None
+    except UnidentifiedImageError:
+        raise BadInput("not a picture, or of a kind that cannot be read") from None
+    except BadInput:
+        raise
+    except Exception as error:  # a broken file makes a decoder raise anything
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise BadInput(f"the picture is broken ({reason})") from None
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The path itself, or the files of a folder but for hidden ones."""
+    if not path.is_dir():
+        yield path
+        return
+    files = (file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    yield from sorted(files)
+
+
+def _free_name(stem: str, taken: set[str]) -> str:
+    name, count = stem, 1
+    while name in taken:
+        count += 1
+        name = f"{stem}-{count}"
+    return name
