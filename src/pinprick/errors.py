@@ -10,6 +10,8 @@
 import difflib
 from collections.abc import Iterable
 
+_MOST = 12  # names that a message lists
+
 
 class PinprickError(Exception):
     """Base of all errors that the caller can act on."""
@@ -29,7 +31,9 @@ class UnknownName(PinprickError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
         near = difflib.get_close_matches(name, known, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+        rest = f" and {len(known) - _MOST} more" if len(known) > _MOST else ""
+        listed = f"known: {', '.join(known[:_MOST])}{rest}"
+        hint = f"did you mean {' or '.join(near)}?" if near else listed
         super().__init__(f"no {kind} is called {name!r}; {hint}")
 
 

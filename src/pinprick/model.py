@@ -101,7 +101,10 @@ class Classifier:
     def prepare(self, picture: Image) -> Picture:
         """One picture as this model wants it: resized and cropped as 8-bit, then in [0, 1]."""
         if self._prepare is None:
-            raise BadInput(f"{self.name} does not say how pictures are prepared; pass tensors")
+            raise BadInput(
+                f"{self.name} does not say how pictures are prepared; "
+                "pass tensors, or give Classifier(prepare=...)"
+            )
         return self._prepare(picture)
 
     def class_name(self, index: int) -> str:

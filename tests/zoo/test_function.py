@@ -1,0 +1,85 @@
+"""A model can come from any function that Python can import, also from the current folder."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from pinprick import BadInput, UnknownName
+from pinprick.zoo import load_model
+
+CODE = """
+import pinprick
+from torch import nn
+
+number = 3
+ready = nn.Identity()
+
+def network():
+    return nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
+
+def classifier():
+    return pinprick.Classifier(network(), classes=("left", "right"), name="mine")
+
+def nothing():
+    return None
+
+def late():
+    from zoo_test_helper import network
+    return network()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "zoo_test_models.py").write_text(CODE)
+    (tmp_path / "zoo_test_helper.py").write_text(CODE)
+    (tmp_path / "zoo_test_broken.py").write_text("import a_module_that_is_not_there")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_network_takes_pictures_at_their_own_size() -> None:
+    model = load_model("zoo_test_models:network")
+    picture = model.prepare(Image.new("RGB", (2, 2), "white"))
+    assert picture.shape == (3, 2, 2)
+    assert model(picture[None]).shape == (1, 2)
+    assert model.name == "zoo_test_models:network"
+
+
+def test_a_network_is_handed_on_as_it_came() -> None:
+    net = load_model("zoo_test_models:network").net
+    assert isinstance(net, torch.nn.Module)
+    assert net.training
+
+
+def test_a_classifier_is_taken_as_it_is() -> None:
+    model = load_model("zoo_test_models:classifier")
+    assert model.name == "mine"
+    assert model.classes == ("left", "right")
+
+
+def test_the_function_may_import_from_the_folder_too() -> None:
+    assert load_model("zoo_test_models:late")(torch.zeros(1, 3, 2, 2)).shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("zoo_test_models:netwrk", UnknownName, "did you mean network"),
+        ("zoo_test_models:number", BadInput, "is a int; it must be a function"),
+        ("zoo_test_models:ready", BadInput, "is a Identity; it must be a function"),
+        ("zoo_test_models:nothing", BadInput, "gave a NoneType; it must give a Classifier"),
+        ("no_such_package.models:load", BadInput, "no module 'no_such_package'"),
+        ("torchvison:resnet18", BadInput, "did you mean torchvision"),
+        (":load", BadInput, "not the name of a module"),
+    ],
+)
+def test_what_cannot_be_a_model_is_said(name: str, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        load_model(name)
+
+
+def test_an_error_in_the_users_code_stays_as_it_is() -> None:
+    with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
+        load_model("zoo_test_broken:load")
