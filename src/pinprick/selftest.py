@@ -1,0 +1,204 @@
+"""Every attack against answers that are known exactly, on this install and this device.
+
+The model is linear and its sums are exact, so the fewest elements and pixels, the distance to the
+boundary and the passes spent can all be worked out. Where a verdict fails, numbers measured on this
+device are not to be trusted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from pinprick.attacks import ATTACKS
+from pinprick.attacks.card import Attack
+from pinprick.errors import BadInput
+from pinprick.goal import Goal
+from pinprick.model import Classifier
+from pinprick.oracle import (
+    exact_images,
+    exact_linear,
+    fewest_elements,
+    fewest_pixels,
+    nearest_l2,
+    sure_images,
+)
+from pinprick.result import AttackResult
+from pinprick.run import run_attack
+from pinprick.types import Images, Labels, Logits
+
+_SHAPE = (3, 8, 8)
+
+
+class Factor(NamedTuple):
+    """How far from the optimum an attack may be: the mean of its count over the fewest, at most.
+
+    Attributes:
+        leave: When a label is to be left, in the attack's own unit and box.
+        reach: When a target is to be reached.
+    """
+
+    leave: float
+    reach: float
+
+
+FACTORS = {  # a line for each attack that seeks the fewest elements or pixels
+    "greedy": Factor(leave=1.05, reach=1.25),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of one test.
+
+    Attributes:
+        name: What was tested.
+        passed: Whether it holds here.
+        detail: What was found, in words; if it does not hold, what is wrong.
+    """
+
+    name: str
+    passed: bool
+    detail: str
+
+
+def run_selftest(device: str = "cpu") -> list[Verdict]:
+    """Try the arithmetic and every attack of the table on ``device``, and say what holds."""
+    case = _Case(_usable(device))
+    return [
+        _verdict("arithmetic", _sums_are_exact, case),
+        *(_verdict(name, partial(_findings, cls()), case) for name, cls in ATTACKS.items()),
+    ]
+
+
+def own_box(attack: Attack) -> float | None:
+    """The most that an attack lets a value change, where it has such a setting."""
+    eps: float | None = getattr(attack, "eps", None)
+    return eps
+
+
+class Counting(nn.Module):
+    """A network that counts the images passing through it, forwards and backwards."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+        self.forwards = self.backwards = 0
+
+    def forward(self, images: Images) -> Logits:
+        self.forwards += len(images)
+        if images.requires_grad:
+            images = images.view_as(images)
+            images.register_hook(self._note)
+        logits: Logits = self.net(images)
+        return logits
+
+    def _note(self, grad: Tensor) -> None:
+        self.backwards += len(grad)
+
+
+Finding = tuple[bool, str]
+
+
+class _Case:
+    """The model, images that it is sure of, and images close to the boundary."""
+
+    def __init__(self, device: torch.device) -> None:
+        dtype = torch.float32 if device.type == "mps" else torch.float64  # exact in either
+        self.net = exact_linear(4, _SHAPE, dtype=dtype).net.to(device)  # type: ignore[attr-defined]
+        self.model = Classifier(self.net)
+        self.near: Images = exact_images(8, _SHAPE, dtype=dtype).to(device)
+        self.sure: Images = sure_images(self.model, self.near)
+
+    def labels(self, images: Images) -> Labels:
+        with torch.no_grad():
+            return self.model(images).argmax(dim=1)
+
+
+def _verdict(name: str, test: Callable[[_Case], list[Finding]], case: _Case) -> Verdict:
+    try:
+        findings = test(case)
+    except Exception as error:
+        return Verdict(name, False, f"{type(error).__name__}: {error}")
+    wrong = [detail for holds, detail in findings if not holds]
+    return Verdict(name, not wrong, "; ".join(wrong or [detail for _, detail in findings]))
+
+
+def _findings(attack: Attack, case: _Case) -> list[Finding]:
+    net, labels = Counting(case.net), case.labels(case.sure)
+    first = run_attack(attack, Classifier(net), case.sure, labels)
+    again = run_attack(attack, Classifier(net), case.sure, labels)
+    findings = [
+        _stays_in_the_box(first),
+        _counts_agree(first, again, net),
+        _repeats(first, again),
+    ]
+    if attack.card.name in FACTORS:
+        findings.append(_near_the_fewest(attack, first, case))
+    if attack.card.name == "deepfool":
+        findings.append(_near_the_boundary(attack, case))
+    return findings
+
+
+def _sums_are_exact(case: _Case) -> list[Finding]:
+    with torch.no_grad():
+        together = case.model(case.sure)
+        alone = torch.cat([case.model(image[None]) for image in case.sure])
+        weight, flat = case.net[1].weight.cpu(), case.sure.cpu().flatten(1)
+        right = (flat.unsqueeze(1) * weight).sum(dim=2)
+    exact = torch.equal(together, alone) and torch.equal(together.cpu(), right)
+    return [(exact, "sums are exact" if exact else "sums are rounded or depend on the batch")]
+
+
+def _stays_in_the_box(result: AttackResult) -> Finding:
+    low, high = result.adversarial.min().item(), result.adversarial.max().item()
+    return low >= 0 and high <= 1, f"values from {low:.3g} to {high:.3g}"
+
+
+def _counts_agree(first: AttackResult, again: AttackResult, net: Counting) -> Finding:
+    """What the referee counted, against what went through the network less its own passes."""
+    own = 2 * (3 * len(first) + 1)  # in two runs: before, after, rounded, and one to see the shape
+    spent = int(first.forwards.sum() + again.forwards.sum()), net.forwards - own
+    back = int(first.backwards.sum() + again.backwards.sum()), net.backwards
+    if spent[0] == spent[1] and back[0] == back[1]:
+        return True, f"{spent[0]} forward and {back[0]} backward passes counted"
+    return False, (
+        f"counted {spent[0]} forward and {back[0]} backward passes, "
+        f"but {spent[1]} and {back[1]} were made"
+    )
+
+
+def _repeats(first: AttackResult, again: AttackResult) -> Finding:
+    same = torch.equal(first.adversarial, again.adversarial)
+    return same, f"{'same' if same else 'other'} images from the same seed"
+
+
+def _near_the_fewest(attack: Attack, result: AttackResult, case: _Case) -> Finding:
+    unit = attack.facts().unit
+    fewest = fewest_pixels if unit == "pixels" else fewest_elements
+    needed = result.needed_pixels if unit == "pixels" else result.needed_elements
+    optimum = fewest(case.model, case.sure, Goal(result.goal.labels), eps=own_box(attack))
+    factor, most = (needed / optimum).mean().item(), FACTORS[attack.card.name].leave
+    return factor <= most, f"{factor:.3f} times the fewest {unit}, at most {most} allowed"
+
+
+def _near_the_boundary(attack: Attack, case: _Case) -> Finding:
+    labels = case.labels(case.near)
+    result = run_attack(attack, case.model, case.near, labels)
+    factor = (result.l2 / nearest_l2(case.model, case.near, Goal(labels))).max().item()
+    holds = bool(result.success.all()) and factor <= 1.03
+    return holds, f"{factor:.3f} times the distance to the boundary, at most 1.03 allowed"
+
+
+def _usable(name: str) -> torch.device:
+    """The device, once it has been seen to work."""
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(f"the device {name!r} cannot be used: {reason}") from None
+    return device

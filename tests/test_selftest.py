@@ -1,0 +1,111 @@
+"""The selftest passes where all is well, and says what is wrong where it is not."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from pinprick import ATTACKS, Attack, BadInput, Card, Problem
+from pinprick.selftest import FACTORS, Factor, Verdict, run_selftest
+from pinprick.types import Images
+
+
+def card(name: str) -> Card:
+    return Card(
+        name=name,
+        title=name,
+        norm="l0",
+        unit="pixels",
+        kind="minimal",
+        access="gradients",
+        targeted=False,
+        paper="",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wasteful(Attack):
+    """Changes every pixel."""
+
+    card: ClassVar[Card] = card("wasteful")
+
+    def __call__(self, problem: Problem) -> Images:
+        grad = problem.gradient(problem.images, problem.goal.margin)
+        return (grad < 0).to(problem.images.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sneaky(Attack):
+    """Asks the model behind the counter's back."""
+
+    card: ClassVar[Card] = card("sneaky")
+
+    def __call__(self, problem: Problem) -> Images:
+        problem._model(problem.images)
+        return problem.images
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moody(Attack):
+    """Never does the same thing twice."""
+
+    card: ClassVar[Card] = card("moody")
+    calls: ClassVar[list[int]] = []
+
+    def __call__(self, problem: Problem) -> Images:
+        self.calls.append(1)
+        return problem.images * (0.5 if len(self.calls) % 2 else 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken(Attack):
+    """Raises."""
+
+    card: ClassVar[Card] = card("broken")
+
+    def __call__(self, problem: Problem) -> Images:
+        raise ZeroDivisionError("out of zeros")
+
+
+def verdict_on(attack: type[Attack], monkeypatch: pytest.MonkeyPatch) -> Verdict:
+    name = attack.card.name
+    monkeypatch.setitem(ATTACKS, name, attack)
+    monkeypatch.setitem(FACTORS, name, Factor(leave=1.5, reach=1.5))
+    (verdict,) = (verdict for verdict in run_selftest() if verdict.name == name)
+    return verdict
+
+
+def test_all_is_well_on_this_machine() -> None:
+    verdicts = run_selftest()
+    assert [verdict for verdict in verdicts if not verdict.passed] == []
+    assert {verdict.name for verdict in verdicts} == {"arithmetic", *ATTACKS}
+
+
+def test_an_attack_far_from_the_optimum_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = verdict_on(Wasteful, monkeypatch)
+    assert not verdict.passed
+    assert "times the fewest pixels, at most 1.5 allowed" in verdict.detail
+
+
+def test_passes_made_in_secret_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = verdict_on(Sneaky, monkeypatch)
+    assert not verdict.passed
+    assert "counted 0 forward and 0 backward passes, but 16 and 0 were made" in verdict.detail
+
+
+def test_an_attack_that_does_not_repeat_itself_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verdict = verdict_on(Moody, monkeypatch)
+    assert not verdict.passed
+    assert "other images from the same seed" in verdict.detail
+
+
+def test_an_attack_that_raises_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = verdict_on(Broken, monkeypatch)
+    assert verdict == Verdict("broken", False, "ZeroDivisionError: out of zeros")
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(BadInput, match="the device 'abacus' cannot be used"):
+        run_selftest("abacus")
