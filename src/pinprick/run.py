@@ -171,7 +171,9 @@ def _attack_batch(
 
 
 def _answers(model: Classifier, images: Images) -> Logits:
-    """What the model says of ``images``, to the referee itself."""
+    """What the model says of ``images``, to the referee itself; it is not asked about none."""
+    if not len(images):
+        return images.new_zeros((0, 1))
     with torch.no_grad():
         logits = model(images)
     return check_answers(logits, images)

@@ -1,0 +1,597 @@
+"""What every attack keeps to, whatever its method: a new one is tested by its line in the table."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import is_dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pinprick import (
+    ATTACKS,
+    Attack,
+    AttackResult,
+    BadInput,
+    Classifier,
+    Goal,
+    Problem,
+    Streams,
+    build,
+    describe,
+    least_likely,
+    run_attack,
+)
+from pinprick.oracle import exact_images, exact_linear, sure_images
+from pinprick.selftest import Counting
+
+QUICK: dict[str, dict[str, Any]] = {}  # cheaper settings, only where the defaults take seconds
+
+SHAPE = (3, 4, 5)
+NAMES = sorted(ATTACKS)
+
+
+def make(name: str) -> Attack:
+    return ATTACKS[name](**QUICK.get(name, {}))
+
+
+@pytest.fixture(params=NAMES)
+def attack(request: pytest.FixtureRequest) -> Attack:
+    return make(request.param)
+
+
+class RowByRow(nn.Module):
+    """A network that sees each image by itself, so that its rounding cannot depend on the batch."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.cat([self.net(image.unsqueeze(0)) for image in images])
+
+
+def row_by_row(classes: int = 4, shape: tuple[int, int, int] = SHAPE) -> Classifier:
+    return Classifier(RowByRow(network(exact_linear(classes, shape))))
+
+
+def network(model: Classifier) -> nn.Module:
+    assert isinstance(model.net, nn.Module)
+    return model.net
+
+
+def some_images(model: Classifier, count: int = 6, shape: tuple[int, int, int] = SHAPE) -> Tensor:
+    """Images of which the first half is easily fooled and the rest is not."""
+    images = exact_images(count, shape)
+    half = count // 2
+    return torch.cat((images[:half], sure_images(model, images)[half:]))
+
+
+def guesses(model: Classifier, images: Tensor) -> Tensor:
+    with torch.no_grad(), model.frozen():
+        return model(images).argmax(dim=1)
+
+
+@pytest.fixture
+def model() -> Classifier:
+    return row_by_row()
+
+
+@pytest.fixture
+def images(model: Classifier) -> Tensor:
+    return some_images(model)
+
+
+@pytest.fixture
+def labels(model: Classifier, images: Tensor) -> Tensor:
+    return guesses(model, images)
+
+
+def assert_sound(attack: Attack, result: AttackResult, images: Tensor) -> None:
+    """What must hold of every result, however the attack went."""
+    adv = result.adversarial
+    assert (adv.shape, adv.dtype, adv.device) == (images.shape, images.dtype, images.device)
+    assert ((adv >= 0) & (adv <= 1)).all()  # which is false of NaN, too
+    assert torch.equal(result.images, images)
+    if attack.facts().kind == "minimal":
+        assert torch.equal(adv[~result.success], images[~result.success])
+    if attack.facts().norm == "linf" and attack.facts().kind == "budget":
+        assert (result.linf <= attack.eps + 1e-6).all()  # type: ignore[attr-defined]
+    assert (result.l2.isfinite() & result.l1.isfinite() & result.linf.isfinite()).all()
+    assert torch.equal(result.needed_elements.isinf(), ~result.success)
+
+
+def assert_same(first: AttackResult, second: AttackResult) -> None:
+    for name in ("adversarial", "adversarial_logits", "forwards", "backwards", "out_of_budget"):
+        assert torch.equal(getattr(first, name), getattr(second, name)), name
+    assert first.remarks == second.remarks
+
+
+# What an attack gives
+
+
+def test_stays_in_the_box_also_at_its_edges(attack: Attack, model: Classifier) -> None:
+    images = (some_images(model) * 2 - 0.5).clamp(0, 1)  # many values at 0 and at 1
+    result = run_attack(attack, model, images, guesses(model, images))
+    assert_sound(attack, result, images)
+
+
+def test_keeps_single_precision(attack: Attack, model: Classifier) -> None:
+    net = network(model).float()
+    images = some_images(Classifier(net.double())).float()
+    model = Classifier(net.float())
+    result = run_attack(attack, model, images, guesses(model, images))
+    assert_sound(attack, result, images)
+
+
+def test_the_layout_in_memory_does_not_matter(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    plain = run_attack(attack, model, images, labels)
+    last = images.to(memory_format=torch.channels_last)
+    assert_same(run_attack(attack, model, last, labels), plain)
+
+
+def test_brings_the_goal_nearer(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    goals = [Goal(labels)]
+    if attack.facts().targeted:
+        with torch.no_grad():
+            goals.append(Goal(labels, least_likely(model(images), labels)))
+    for goal in goals:
+        result = run_attack(attack, model, images, labels, targets=goal.targets)
+        before, after = result.clean_logits, result.adversarial_logits
+        nearer = goal.margin(after) <= goal.margin(before)
+        nearer |= goal.cross_entropy(after) <= goal.cross_entropy(before)
+        assert (nearer | result.success).all()
+        assert (result.l0_elements > 0).any()
+
+
+def test_a_minimal_attack_hands_back_the_clean_image_where_it_failed(attack: Attack) -> None:
+    for model in (stubborn(), indifferent()):
+        images, labels = exact_images(3, SHAPE), torch.zeros(3, dtype=torch.long)
+        result = run_attack(attack, model, images, labels)
+        assert not result.success.any()
+        assert_sound(attack, result, images)
+        assert all(result.remarks)
+
+
+def stubborn() -> Classifier:
+    """A model that says 0 of everything, though it listens."""
+    linear = exact_linear(4, SHAPE)
+    for name, parameter in network(linear).named_parameters():
+        if name.endswith("bias"):
+            parameter.data[0] = 100
+    return linear
+
+
+def indifferent() -> Classifier:
+    """A model whose logits are all tied, whatever it sees, and whose gradient is zero."""
+    linear = exact_linear(4, SHAPE)
+    for parameter in network(linear).parameters():
+        parameter.data.zero_()
+    return linear
+
+
+# What an attack leaves alone
+
+
+def busy_network() -> nn.Module:
+    """Modules in either mode, parameters with and without gradients, a hook."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = nn.Sequential(
+            nn.Conv2d(3, 4, 3, padding=1),
+            nn.BatchNorm2d(4),
+            nn.ReLU(inplace=True),
+            nn.Dropout(0.5),
+            nn.Flatten(),
+            nn.Linear(4 * SHAPE[1] * SHAPE[2], 4),
+        ).double()
+    net.train()
+    net[1].eval()
+    first, *rest = net.parameters()
+    first.requires_grad_(False)
+    rest[0].grad = torch.full_like(rest[0], 7.0)
+    net.register_forward_hook(lambda *_: None)
+    return net
+
+
+def state_of(net: nn.Module) -> dict[str, Any]:
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return {
+        "modes": [module.training for module in net.modules()],
+        "hooks": [[list(getattr(module, name)) for name in hooks] for module in net.modules()],
+        "flags": [p.requires_grad for p in net.parameters()],
+        "grads": [None if p.grad is None else p.grad.tolist() for p in net.parameters()],
+        "values": {name: value.tolist() for name, value in net.state_dict().items()},
+    }
+
+
+def state_of_the_process() -> dict[str, Any]:
+    numpy_state = np.random.get_state(legacy=False)
+    return {
+        "torch": torch.get_rng_state().tolist(),
+        "numpy": str(numpy_state),
+        "numpy keys": numpy_state["state"]["key"].tolist(),
+        "grad": torch.is_grad_enabled(),
+        "dtype": torch.get_default_dtype(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def test_leaves_its_inputs_alone(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    given = images.clone(), labels.clone()
+    result = run_attack(attack, model, images, labels)
+    result.adversarial.fill_(0.5)  # what comes back is the caller's own
+    assert torch.equal(images, given[0])
+    assert torch.equal(labels, given[1])
+    assert not images.requires_grad
+    assert images.grad is None
+
+
+def test_leaves_the_network_and_the_process_alone(attack: Attack) -> None:
+    net, images = busy_network(), exact_images(3, SHAPE)
+    labels = guesses(Classifier(net), images)
+    before, around = state_of(net), state_of_the_process()
+    run_attack(attack, net, images, labels)
+    assert state_of(net) == before
+    assert state_of_the_process() == around
+
+
+class Refused(Exception):
+    """Raised by a model in the middle of an attack."""
+
+
+class Refusing(nn.Module):
+    """A network that raises when it is called for the n-th time."""
+
+    def __init__(self, net: nn.Module, call: int) -> None:
+        super().__init__()
+        self.net, self.left = net, call
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.left -= 1
+        if not self.left:
+            raise Refused
+        logits: Tensor = self.net(images)
+        return logits
+
+
+@pytest.mark.parametrize("call", [3, 5])  # the first two are the referee's
+def test_leaves_all_alone_also_when_the_model_raises(attack: Attack, call: int) -> None:
+    net, images = busy_network(), exact_images(3, SHAPE)
+    labels = guesses(Classifier(net), images)
+    refusing = Refusing(net, call)
+    before, around = state_of(refusing), state_of_the_process()
+    with pytest.raises(Refused):
+        run_attack(attack, refusing, images, labels)
+    assert state_of(refusing) == before
+    assert state_of_the_process() == around
+
+
+# Each image by itself
+
+
+def test_same_seed_same_images(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    first, second = (run_attack(attack, model, images, labels, seed=7) for _ in range(2))
+    assert_same(first, second)
+
+
+def test_the_seed_matters_where_the_card_says_so(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    runs = [run_attack(attack, model, images, labels, seed=seed) for seed in range(4)]
+    same = all(torch.equal(run.adversarial, runs[0].adversarial) for run in runs[1:])
+    assert same != attack.facts().random
+
+
+def test_a_batch_gives_what_one_by_one_gives(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    ids = torch.tensor([30, 7, 2**40, 0, 5, 31])
+    together = run_attack(attack, model, images, labels, ids=ids)
+    for row in range(len(images)):
+        only = slice(row, row + 1)
+        alone = run_attack(attack, model, images[only], labels[only], ids=ids[only])
+        assert_same(alone, together[torch.tensor([row])])
+
+
+def test_neither_order_nor_batch_size_matters(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    ids = torch.arange(len(images))
+    together = run_attack(attack, model, images, labels)
+    back = ids.flip(0)
+    turned = run_attack(attack, model, images[back], labels[back], ids=back, batch_size=4)
+    assert_same(turned[back], together)
+
+
+def test_what_is_already_fooled_is_neither_touched_nor_asked_about(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    wrong = torch.tensor([True, False, False, True, True, False])
+    alone = run_attack(attack, model, images, labels)
+    mixed = run_attack(attack, model, images, torch.where(wrong, (labels + 1) % 4, labels))
+    assert torch.equal(mixed.skipped, wrong)
+    assert torch.equal(mixed.adversarial[wrong], images[wrong])
+    assert (mixed.forwards[wrong] == 0).all()
+    assert (mixed.backwards[wrong] == 0).all()
+    assert_same(mixed[~wrong], alone[~wrong])
+
+
+def test_nothing_happens_when_all_are_already_fooled(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    result = run_attack(attack, model, images, (labels + 1) % 4)
+    assert torch.equal(result.adversarial, images)
+    assert result.success.all()
+    assert (result.forwards == 0).all()
+    assert (result.needed_pixels == 0).all()
+
+
+# Odd models
+
+
+class _Spoil(torch.autograd.Function):
+    """The identity, with another gradient in some rows."""
+
+    @staticmethod
+    def forward(ctx: Any, images: Tensor, rows: Tensor, value: float) -> Tensor:
+        ctx.rows, ctx.value = rows, value
+        return images.view_as(images)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return grad.masked_fill(ctx.rows.view(-1, 1, 1, 1), ctx.value), None, None
+
+
+class Spoilt(nn.Module):
+    """A network with something wrong with it, but for bright images alone."""
+
+    def __init__(self, net: nn.Module, fault: str) -> None:
+        super().__init__()
+        self.net, self.fault = net, fault
+
+    def forward(self, images: Tensor) -> Tensor:
+        rows = images.detach().flatten(1).mean(dim=1) > 0.5
+        if "gradient" in self.fault:
+            value = float("nan") if "nan" in self.fault else 0.0
+            return self.net(_Spoil.apply(images, rows, value))  # type: ignore[no-any-return]
+        value = float("nan") if "nan" in self.fault else float("inf")
+        logits: Tensor = self.net(images)
+        return logits.where(~rows.unsqueeze(1), value)
+
+
+@pytest.mark.parametrize("fault", ["nan logits", "inf logits", "nan gradient", "zero gradient"])
+def test_what_is_wrong_with_one_image_does_not_reach_the_others(
+    attack: Attack, model: Classifier, fault: str
+) -> None:
+    bad = torch.tensor([False, True, False, False, True, False])
+    images = exact_images(6, SHAPE) / 2 + bad.view(-1, 1, 1, 1) / 2
+    labels = guesses(model, images)
+    whole = run_attack(attack, model, images, labels)
+    spoilt = Classifier(Spoilt(network(model), fault))
+    result = run_attack(attack, spoilt, images, labels)
+    assert_sound(attack, result, images)
+    assert_same(result[~bad], whole[~bad])
+    if "logits" in fault:
+        assert not result.success[bad].any()
+        assert result.remarks[1] == "the model's logits are not finite"
+
+
+@pytest.mark.parametrize(
+    ("classes", "shape", "count"),
+    [
+        (2, (3, 4, 5), 3),
+        (4, (1, 5, 4), 3),
+        (4, (3, 3, 7), 1),
+        (4, (1, 1, 1), 2),
+        (1000, (3, 4, 4), 2),
+    ],
+    ids=["two classes", "grey", "one image", "one pixel", "a thousand classes"],
+)
+def test_runs_on_every_kind_of_image(
+    attack: Attack, classes: int, shape: tuple[int, int, int], count: int
+) -> None:
+    model = exact_linear(classes, shape)
+    images = exact_images(count, shape)
+    labels = guesses(model, images)
+    assert_sound(attack, run_attack(attack, model, images, labels), images)
+    if attack.facts().targeted:
+        targets = (labels + 1) % classes
+        result = run_attack(attack, model, images, labels, targets=targets)
+        assert_sound(attack, result, images)
+
+
+def test_no_images_give_an_empty_result(attack: Attack, model: Classifier) -> None:
+    result = run_attack(attack, model, torch.zeros(0, *SHAPE), [])
+    assert len(result) == 0
+    assert result.needed_pixels.shape == (0,)
+
+
+# Passes
+
+
+def test_passes_are_those_that_a_counting_model_sees(
+    attack: Attack, images: Tensor, labels: Tensor, model: Classifier
+) -> None:
+    for row in range(len(images)):
+        net = Counting(network(model))
+        only = slice(row, row + 1)
+        result = run_attack(attack, net, images[only], labels[only])
+        assert result.forwards.tolist() == [net.forwards - 4]  # the referee's own passes
+        assert result.backwards.tolist() == [net.backwards]
+    net = Counting(network(model))
+    result = run_attack(attack, net, images, labels)
+    assert result.forwards.sum() == net.forwards - 3 * len(images) - 1
+    assert result.backwards.sum() == net.backwards
+    if attack.facts().access in ("labels", "scores"):
+        assert net.backwards == 0
+
+
+def test_keeps_its_own_budget(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    facts = attack.facts()
+    zeros = torch.zeros_like(labels)
+    problems = [(model, Goal(labels)), (stubborn(), Goal(zeros)), (indifferent(), Goal(zeros))]
+    if facts.targeted:
+        problems.append((model, Goal(labels, (labels + 1) % 4)))
+        problems.append((stubborn(), Goal(zeros, zeros + 1)))
+    for victim, goal in problems:
+        with torch.no_grad():
+            clean_logits = victim(images)
+        problem = Problem(
+            victim,
+            images,
+            goal,
+            Streams(0, torch.arange(len(images))),
+            gradients=facts.access in ("gradients", "network"),
+            clean_logits=clean_logits,
+            max_forwards=facts.max_forwards,
+            max_backwards=facts.max_backwards,
+            strict=True,  # raises where the budget is overrun
+        )
+        with victim.frozen():
+            attack(problem)
+        assert not problem.tally.out_of_budget.any()
+
+
+@pytest.mark.parametrize("passes", ["forwards", "backwards"])
+def test_keeps_to_the_referees_limit(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor, passes: str
+) -> None:
+    free = run_attack(attack, model, images, labels)
+    spent = getattr(free, passes)
+    for limit in {0, int(spent.median()), max(0, int(spent.max()) - 1)}:
+        limits: dict[str, Any] = {f"max_{passes}": limit}
+        held = run_attack(attack, model, images, labels, **limits)
+        over = spent > limit
+        assert (getattr(held, passes) <= limit).all()
+        assert torch.equal(held.out_of_budget, over)
+        assert_same(held[~over], free[~over])
+        assert_sound(attack, held, images)
+        for row in (over & ~held.success).nonzero().flatten().tolist():
+            assert held.remarks[row] == "out of budget"
+
+
+# What the card says
+
+
+def test_the_card_is_in_order(attack: Attack) -> None:
+    card, facts = attack.card, attack.facts()
+    assert ATTACKS[card.name] is type(attack)
+    assert (facts.name, facts.title, facts.access) == (card.name, card.title, card.access)
+    assert (facts.norm == "l0") == (facts.unit is not None)
+    assert is_dataclass(attack)
+    assert type(attack).__dataclass_params__.frozen
+    assert hash(attack) == hash(make(card.name))
+    if facts.access in ("labels", "scores"):
+        assert not facts.max_backwards
+
+
+def test_survives_being_written_down(attack: Attack) -> None:
+    for same in (attack, ATTACKS[attack.card.name]()):
+        assert build(json.loads(json.dumps(describe(same)))) == same
+
+
+def test_heads_for_targets_or_refuses_them(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    targets = (labels + torch.tensor([1, 2, 3, 1, 2, 3])) % 4  # one for each image
+    if not attack.facts().targeted:
+        with pytest.raises(BadInput, match=f"{attack.card.name} has no targeted form"):
+            run_attack(attack, model, images, labels, targets=targets)
+        return
+    result = run_attack(attack, model, images, labels, targets=targets)
+    assert_sound(attack, result, images)
+    assert torch.equal(result.success, result.adversarial_logits.argmax(dim=1) == targets)
+
+
+def test_keeps_to_the_mask_or_refuses_it(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    allowed = exact_images(len(images), SHAPE, seed=9) > 0.5
+    allowed[2] = False
+    if not attack.facts().masked:
+        with pytest.raises(BadInput, match=f"{attack.card.name} cannot keep to a mask"):
+            run_attack(attack, model, images, labels, allowed=allowed)
+        return
+    result = run_attack(attack, model, images, labels, allowed=allowed)
+    assert_sound(attack, result, images)
+    assert not ((result.adversarial != images) & ~allowed).any()
+    assert (result.l0_elements > 0).any()
+    assert result.forwards[2] == 0
+    assert result.remarks[2] == "nothing may change: allowed is False everywhere"
+    place = torch.zeros(SHAPE[1:], dtype=torch.bool)
+    place[1, 2] = True
+    result = run_attack(attack, model, images, labels, allowed=place)
+    assert_sound(attack, result, images)
+    assert (result.l0_pixels <= 1).all()
+
+
+def test_a_mask_that_allows_everything_changes_nothing(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    if not attack.facts().masked:
+        pytest.skip("refuses masks")
+    everywhere = torch.ones_like(images, dtype=torch.bool)
+    free = run_attack(attack, model, images, labels)
+    assert_same(run_attack(attack, model, images, labels, allowed=everywhere), free)
+
+
+def test_asks_no_more_of_the_model_than_its_card_says(
+    attack: Attack, images: Tensor, labels: Tensor, model: Classifier
+) -> None:
+    scores = Classifier(model.net, access="scores", name="black box")
+    if attack.facts().access in ("gradients", "network"):
+        with pytest.raises(BadInput, match="but black box gives scores alone"):
+            run_attack(attack, scores, images, labels)
+        return
+    given = run_attack(attack, scores, images, labels)
+    assert_same(given, run_attack(attack, model, images, labels))
+
+
+# All of the table at once
+
+
+def digests() -> dict[str, str]:
+    """What each attack makes of the same images, as a short text."""
+    model = row_by_row()
+    images = some_images(model, count=3)
+    labels = guesses(model, images)
+    found = {}
+    for name in NAMES:
+        result = run_attack(make(name), model, images, labels, seed=3)
+        found[name] = hashlib.sha256(result.adversarial.numpy().tobytes()).hexdigest()
+    return found
+
+
+@pytest.mark.slow
+def test_another_process_gives_the_same_images_and_keeps_its_random_numbers() -> None:
+    """Python's own random numbers are looked at here, as shape checks draw some of them."""
+    code = (
+        "import json, random, sys; sys.path.insert(0, sys.argv[1]);"
+        "import test_attack_contract as contract; before = random.getstate();"
+        "print(json.dumps(contract.digests())); assert random.getstate() == before"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, os.path.dirname(__file__)],
+        env={**os.environ, "PYTHONHASHSEED": "12345"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == digests()
