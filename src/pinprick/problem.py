@@ -79,7 +79,8 @@ class Problem:
             within = self.tally.may_forward(self._rows)
             if not within.all():
                 assert self._clean_logits is not None, "limits need clean_logits"
-                answers = self._clean_logits + 0 * images.flatten(1)[:, :1]  # no gradient, no error
+                nothing = 0 * images.flatten(1)[:, :1].to(self._clean_logits.dtype)
+                answers = self._clean_logits + nothing  # no gradient, and no error for want of one
                 if within.any():
                     answers = answers.index_put((within,), self[within]._ask(images[within]))
                 return answers

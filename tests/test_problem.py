@@ -1,0 +1,221 @@
+"""What an attack is given: it cuts, it counts, and it keeps to the limits."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pinprick import BadInput, Classifier, Goal, OverBudget, Problem, Streams
+
+
+def make(model: Classifier, images: Tensor, labels: Tensor, **options: Any) -> Problem:
+    if "max_forwards" in options or "max_backwards" in options:
+        with torch.no_grad():
+            options["clean_logits"] = model(images)
+    ids = torch.arange(len(images))
+    with model.frozen():
+        return Problem(model, images, Goal(labels), Streams(5, ids), **options)
+
+
+def test_every_pass_of_every_image_is_counted(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels)
+    problem.logits(images)
+    problem.gradient(images, problem.goal.margin)
+    assert problem.tally.forwards.tolist() == [2] * 6
+    assert problem.tally.backwards.tolist() == [1] * 6
+
+
+def test_a_cut_keeps_what_belongs_to_an_image(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    allowed = images > 0.5
+    problem = make(linear, images, labels, allowed=allowed)
+    mask = torch.tensor([False, True, False, False, True, False])
+    for rows in (mask, torch.tensor([1, 4])):
+        part = problem[rows]
+        assert len(part) == 2
+        assert torch.equal(part.images, images[[1, 4]])
+        assert torch.equal(part.goal.labels, labels[[1, 4]])
+        assert part.allowed is not None
+        assert torch.equal(part.allowed, allowed[[1, 4]])
+        whole = problem.rng.uniform(3, step=0, use="test")
+        assert torch.equal(part.rng.uniform(3, step=0, use="test"), whole[[1, 4]])
+        part.logits(part.images)
+    assert problem.tally.forwards.tolist() == [0, 2, 0, 0, 2, 0]
+
+
+def test_a_cut_of_a_cut_counts_for_the_same_image(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels)
+    part = problem[torch.tensor([5, 3, 1])][torch.tensor([False, True, True])]
+    part.gradient(part.images, part.goal.margin)
+    assert problem.tally.backwards.tolist() == [0, 1, 0, 1, 0, 0]
+
+
+def test_copies_of_an_image_each_count(linear: Classifier, images: Tensor, labels: Tensor) -> None:
+    problem = make(linear, images, labels)
+    part = problem[torch.tensor([2, 2, 0, 2])]
+    part.gradient(part.images, part.goal.margin)
+    assert problem.tally.forwards.tolist() == [1, 0, 3, 0, 0, 0]
+    assert problem.tally.backwards.tolist() == [1, 0, 3, 0, 0, 0]
+
+
+def test_a_row_out_of_budget_hears_its_clean_logits(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels, max_forwards=2)
+    spent = problem[torch.tensor([0, 0, 3])]
+    spent.logits(spent.images)
+    dark = images * 0
+    with torch.no_grad():
+        clean, true = linear(images), linear(dark)
+    answers = problem.logits(dark)
+    assert torch.equal(answers[0], clean[0])
+    assert torch.equal(answers[1:], true[1:])
+    assert problem.tally.forwards.tolist() == [2, 1, 1, 2, 1, 1]
+    assert problem.tally.out_of_budget.tolist() == [True, False, False, False, False, False]
+
+
+def test_a_row_out_of_budget_has_no_gradient(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels, max_forwards=1)
+    first = problem[torch.tensor([0, 4])]
+    first.logits(first.images)
+    grad = problem.gradient(images, problem.goal.margin)
+    assert (grad.flatten(1) == 0).all(dim=1).tolist() == [True, False, False, False, True, False]
+    assert problem.tally.backwards.tolist() == [0, 1, 1, 1, 0, 1]
+
+
+def test_backward_passes_have_a_limit_of_their_own(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels, max_backwards=1)
+    part = problem[torch.tensor([1])]
+    part.gradient(part.images, part.goal.margin)
+    grad = problem.gradient(images, problem.goal.margin)
+    assert (grad[1] == 0).all()
+    assert (grad[0] != 0).any()
+    assert problem.tally.forwards.tolist() == [1, 2, 1, 1, 1, 1]
+    assert problem.tally.backwards.tolist() == [1] * 6
+    assert problem.tally.out_of_budget.tolist() == [False, True, False, False, False, False]
+
+
+def test_of_several_copies_the_first_are_within_the_limit(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels, max_forwards=2)
+    part = problem[torch.tensor([3, 1, 3, 3])]
+    dark = part.images * 0
+    with torch.no_grad():
+        clean, true = linear(part.images), linear(dark)
+    answers = part.logits(dark)
+    assert torch.equal(answers[:3], true[:3])
+    assert torch.equal(answers[3], clean[3])
+    assert problem.tally.forwards.tolist() == [0, 1, 0, 2, 0, 0]
+
+
+def test_the_model_never_sees_a_row_out_of_budget(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    seen = []
+
+    def watch(batch: Tensor) -> Tensor:
+        seen.append(len(batch))
+        return linear(batch)
+
+    problem = make(Classifier(watch), images, labels, max_forwards=1)
+    seen.clear()
+    for _ in range(2):
+        problem.logits(images)
+        problem.gradient(images, problem.goal.margin)
+    assert seen == [6]
+
+
+def test_logits_of_lower_precision_than_the_images_can_run_out_too(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    single = Classifier(lambda batch: linear(batch).float())
+    problem = make(single, images, labels, max_forwards=1)
+    part = problem[torch.tensor([0])]
+    part.logits(part.images)
+    logits, grad = problem.logits_and_gradient(images, problem.goal.margin)
+    assert logits.dtype == torch.float32
+    assert grad.dtype == torch.float64
+
+
+def test_strictly_the_limit_raises(linear: Classifier, images: Tensor, labels: Tensor) -> None:
+    problem = make(linear, images, labels, max_forwards=2, max_backwards=1, strict=True)
+    problem.gradient(images, problem.goal.margin)
+    with pytest.raises(OverBudget, match="more than its 1 backward passes"):
+        problem.gradient(images, problem.goal.margin)
+    with pytest.raises(OverBudget, match="more than its 2 forward passes"):
+        problem.logits(images)
+
+
+def test_a_gradient_is_each_images_own(linear: Classifier, images: Tensor, labels: Tensor) -> None:
+    problem = make(linear, images, labels)
+    together = problem.gradient(images, problem.goal.cross_entropy)
+    part = problem[torch.tensor([2])]
+    alone = part.gradient(images[2:3], part.goal.cross_entropy)
+    torch.testing.assert_close(together[2:3], alone)
+
+
+def test_what_is_not_finite_in_a_gradient_is_zero_and_noted(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    def steep(batch: Tensor) -> Tensor:
+        return linear((batch - batch.detach()[:, :1, :1, :1]).sqrt())  # no slope at one place
+
+    problem = make(Classifier(steep), images, labels)
+    grad = problem.gradient(images, problem.goal.margin)
+    assert grad.isfinite().all()
+    constant = make(Classifier(lambda batch: linear(0 * batch)), images, labels)
+    constant.gradient(images, constant.goal.margin)
+    assert constant.tally.flat.tolist() == [1] * 6
+
+
+def test_logits_without_a_gradient_leave_no_graph(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels)
+    assert not problem.logits(images).requires_grad
+    logits, grad = problem.logits_and_gradient(images, problem.goal.margin)
+    assert not logits.requires_grad
+    assert not grad.requires_grad
+
+
+def test_gradients_are_there_also_where_they_are_switched_off(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels)
+    wanted = problem.gradient(images, problem.goal.margin)
+    with torch.no_grad():
+        assert torch.equal(problem.gradient(images, problem.goal.margin), wanted)
+
+
+def test_a_model_without_gradients_is_named_as_such(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(Classifier(lambda batch: linear(batch).detach()), images, labels)
+    with pytest.raises(BadInput, match="passes no gradient back"):
+        problem.gradient(images, problem.goal.margin)
+
+
+def test_an_attack_by_scores_gets_no_gradient(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels, gradients=False)
+    assert not problem.logits(images.clone().requires_grad_()).requires_grad
+    with pytest.raises(BadInput, match="passes no gradient back"):
+        problem.gradient(images, problem.goal.margin)
+
+
+def test_one_candidate_for_each_image(linear: Classifier, images: Tensor, labels: Tensor) -> None:
+    problem = make(linear, images, labels)
+    with pytest.raises(AssertionError, match="cut the problem first"):
+        problem.logits(images[:2])
