@@ -1,0 +1,117 @@
+"""Random numbers belong to an image, and are random."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pinprick import Streams
+
+whole = st.integers(-(2**63), 2**63 - 1)
+IDS = torch.arange(64)
+
+
+@given(seed=whole, ids=st.lists(whole, min_size=1, max_size=6), step=st.integers(0, 2**20 - 1))
+def test_an_image_draws_the_same_alone_and_in_any_batch(
+    seed: int, ids: list[int], step: int
+) -> None:
+    together = Streams(seed, torch.tensor(ids))
+    for row, number in enumerate(ids):
+        alone = Streams(seed, torch.tensor([number]))
+        for draw in ("uniform", "normal"):
+            first = getattr(together, draw)(2, 3, step=step, use="test")[row]
+            assert torch.equal(first, getattr(alone, draw)(2, 3, step=step, use="test")[0])
+        first = together.integers(7, 4, step=step, use="test")[row]
+        assert torch.equal(first, alone.integers(7, 4, step=step, use="test")[0])
+
+
+@given(rows=st.lists(st.integers(0, 5), max_size=9))
+def test_a_cut_draws_what_the_whole_draws(rows: list[int]) -> None:
+    streams = Streams(3, torch.tensor([4, 8, 15, 16, 23, 42]))
+    index = torch.tensor(rows, dtype=torch.long)
+    whole = streams.uniform(5, step=1, use="test")
+    assert torch.equal(streams[index].uniform(5, step=1, use="test"), whole[index])
+    mask = torch.zeros(6, dtype=torch.bool).index_fill(0, index, True)
+    assert torch.equal(streams[mask].uniform(5, step=1, use="test"), whole[mask])
+
+
+@given(longer=st.integers(1, 50))
+def test_a_longer_draw_begins_like_a_shorter_one(longer: int) -> None:
+    streams = Streams(0, IDS)
+    short = streams.uniform(4, step=0, use="test")
+    assert torch.equal(streams.uniform(4 + longer, step=0, use="test")[:, :4], short)
+
+
+def test_asking_twice_gives_the_same_and_asking_otherwise_another() -> None:
+    streams = Streams(0, IDS)
+    first = streams.uniform(8, step=0, use="start")
+    assert torch.equal(streams.uniform(8, step=0, use="start"), first)
+    others = (
+        streams.uniform(8, step=1, use="start"),
+        streams.uniform(8, step=0, use="restart"),
+        Streams(1, IDS).uniform(8, step=0, use="start"),
+        Streams(0, IDS + 1).uniform(8, step=0, use="start"),
+    )
+    for other in others:
+        assert (other == first).double().mean() < 0.01
+
+
+def test_any_whole_number_is_a_seed() -> None:
+    first = Streams(2**64 + 7, IDS).uniform(3, step=0, use="test")
+    assert torch.equal(first, Streams(7, IDS).uniform(3, step=0, use="test"))
+    assert not torch.equal(first, Streams(-7, IDS).uniform(3, step=0, use="test"))
+
+
+def chi_square(counts: torch.Tensor) -> float:
+    expected = counts.sum() / len(counts)
+    return ((counts - expected) ** 2 / expected).sum().item()
+
+
+def test_uniform_numbers_are_uniform() -> None:
+    draws = Streams(0, torch.arange(200)).uniform(1000, step=0, use="test")
+    assert draws.min() >= 0
+    assert draws.max() < 1
+    bins = torch.histc(draws, bins=100, min=0, max=1)
+    assert 60 < chi_square(bins) < 150  # 99 degrees of freedom: both ends are beyond 99.9 %
+
+
+@pytest.mark.parametrize("axis", ["places", "images", "steps", "seeds"])
+def test_neighbours_are_independent(axis: str) -> None:
+    """Pairs of neighbours, along whatever they are neighbours in, fill the square evenly."""
+    if axis == "places":
+        draws = Streams(0, IDS).uniform(1000, step=0, use="test")
+        first, second = draws[:, :-1], draws[:, 1:]
+    elif axis == "images":
+        draws = Streams(0, torch.arange(1000)).uniform(64, step=0, use="test")
+        first, second = draws[:-1], draws[1:]
+    elif axis == "steps":
+        draws = torch.cat([Streams(0, IDS).uniform(30, step=s, use="test") for s in range(34)], 1)
+        first, second = draws[:, :-30], draws[:, 30:]
+    else:
+        draws = torch.cat([Streams(s, IDS).uniform(30, step=0, use="test") for s in range(34)], 1)
+        first, second = draws[:, :-30], draws[:, 30:]
+    cells = (first * 8).floor() * 8 + (second * 8).floor()
+    assert 30 < chi_square(torch.bincount(cells.flatten().long(), minlength=64).double()) < 105
+
+
+def test_normal_numbers_have_the_moments_of_a_normal() -> None:
+    draws = Streams(0, torch.arange(200)).normal(1000, step=0, use="test").double()
+    assert draws.isfinite().all()
+    for power, moment in ((1, 0.0), (2, 1.0), (3, 0.0), (4, 3.0)):
+        spread = math.sqrt({1: 1, 2: 2, 3: 15, 4: 96}[power] / draws.numel())
+        assert abs((draws**power).mean().item() - moment) < 4 * spread
+
+
+def test_whole_numbers_are_even_and_below_their_end() -> None:
+    draws = Streams(0, torch.arange(100)).integers(7, 1000, step=0, use="test")
+    assert draws.dtype == torch.long
+    counts = torch.bincount(draws.flatten(), minlength=7).double()
+    assert len(counts) == 7
+    assert chi_square(counts) < 22.5  # six degrees of freedom, 99.9 %
+
+
+def test_a_draw_without_a_shape_is_one_number_an_image() -> None:
+    assert Streams(0, IDS).uniform(step=0, use="test").shape == (64,)
+    assert Streams(0, IDS[:0]).uniform(3, step=0, use="test").shape == (0, 3)
