@@ -2,12 +2,18 @@
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 from torch import Tensor
 
 from pinprick import Classifier
 from pinprick.oracle import exact_images, exact_linear
 
 __all__ = ["exact_images", "exact_linear"]
+
+settings.register_profile(  # the same examples everywhere, however slow the machine
+    "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("same")
 
 
 @pytest.fixture

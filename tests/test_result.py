@@ -1,0 +1,181 @@
+"""Results: what is worked out from what was measured."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from pinprick import AttackResult, Goal
+from pinprick.result import join
+
+
+def result_of(images: Tensor, adversarial: Tensor, **fields: Any) -> AttackResult:
+    """A result as the referee would give it, of a model that is fooled by every change."""
+    count = len(images)
+    changed = (adversarial != images).flatten(1).any(dim=1)
+    clean = torch.tensor([[1.0, 0.0]]).repeat(count, 1)
+    fooled = torch.where(changed.unsqueeze(1), clean.flip(1), clean)
+    numbers = torch.arange(count)
+    given: dict[str, Any] = {
+        "images": images,
+        "adversarial": adversarial,
+        "goal": Goal(torch.zeros(count, dtype=torch.long)),
+        "clean_logits": clean,
+        "adversarial_logits": fooled,
+        "rounded_logits": clean,
+        "forwards": numbers + 3,
+        "backwards": numbers,
+        "out_of_budget": numbers % 2 == 1,
+        "ids": numbers + 100,
+        "batch_size": torch.full((count,), count),
+        "remarks": tuple("" if met else "not found" for met in changed.tolist()),
+        "seconds": 1.5,
+        **fields,
+    }
+    return AttackResult(**given)
+
+
+def test_a_pixel_is_a_place_and_an_element_a_channel_of_it() -> None:
+    images = torch.zeros(2, 3, 2, 5)
+    adv = images.clone()
+    adv[0, :, 1, 2] = 0.5  # one place, three channels
+    adv[0, 1, 0, 0] = 0.5
+    result = result_of(images, adv)
+    assert result.l0_pixels.tolist() == [2, 0]
+    assert result.l0_elements.tolist() == [4, 0]
+    assert result.l0_pixels_percent.tolist() == [20.0, 0.0]
+    assert result.l0_elements_percent.tolist() == [pytest.approx(100 * 4 / 30), 0.0]
+
+
+def test_the_smallest_change_counts() -> None:
+    images = torch.full((1, 1, 1, 2), 0.5)
+    adv = images.clone()
+    adv[0, 0, 0, 0] = torch.nextafter(adv[0, 0, 0, 0], torch.tensor(1.0))
+    assert result_of(images, adv).l0_elements.tolist() == [1]
+
+
+def test_norms_are_those_of_the_change() -> None:
+    images = torch.zeros(1, 1, 1, 3)
+    result = result_of(images, torch.tensor([[[[0.25, 0.0, 0.5]]]]))
+    assert result.l1.item() == 0.75
+    assert result.l2.item() == pytest.approx(0.3125**0.5)
+    assert result.linf.item() == 0.5
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=12, max_size=12),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_the_counts_and_norms_agree_with_each_other(values: list[list[float]]) -> None:
+    adv = torch.tensor(values).view(-1, 3, 2, 2)
+    result = result_of(torch.zeros_like(adv), adv)
+    assert (result.l0_pixels <= result.l0_elements).all()
+    assert (result.l0_elements <= 3 * result.l0_pixels).all()
+    assert (result.linf <= result.l2 + 1e-6).all()
+    assert (result.l2 <= result.l1 + 1e-6).all()
+    assert (result.l1 <= result.l0_elements * result.linf + 1e-6).all()
+    assert ((result.l0_elements == 0) == (result.linf == 0)).all()
+
+
+def four_fates() -> AttackResult:
+    """Fooled by the attack, not fooled, wrong to begin with, and not a number."""
+    nan = float("nan")
+    images = torch.zeros(4, 1, 1, 2)
+    adv = images.clone()
+    adv[0, 0, 0, 1] = adv[1, 0, 0, 1] = adv[3, 0, 0, 1] = 1.0
+    clean = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [nan, 0.0]])
+    after = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [nan, 1.0]])
+    return result_of(images, adv, clean_logits=clean, adversarial_logits=after)
+
+
+def test_success_skipped_and_correct_are_three_things() -> None:
+    result = four_fates()
+    assert result.success.tolist() == [True, False, True, False]
+    assert result.skipped.tolist() == [False, False, True, False]
+    assert result.correct.tolist() == [True, True, False, False]
+    assert result.fooling_rate == 0.5
+
+
+def test_what_was_needed_is_infinite_on_failure_and_zero_where_nothing_was() -> None:
+    result = four_fates()
+    assert result.l0_pixels.tolist() == [1, 1, 0, 1]
+    assert result.needed_pixels.tolist() == [1, float("inf"), 0, float("inf")]
+    assert result.needed_elements.tolist() == [1, float("inf"), 0, float("inf")]
+
+
+def test_a_targeted_goal_can_be_skipped_though_the_model_is_wrong() -> None:
+    zeros = torch.zeros(2, dtype=torch.long)
+    images = torch.zeros(2, 1, 1, 1)
+    logits = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    result = result_of(
+        images,
+        images,
+        goal=Goal(zeros, zeros + 2),
+        clean_logits=logits,
+        adversarial_logits=logits,
+        rounded_logits=logits,
+    )
+    assert result.skipped.tolist() == [False, True]
+    assert result.correct.tolist() == [False, False]
+    assert result.needed_pixels.tolist() == [float("inf"), 0]
+
+
+def test_8_bits_are_judged_by_their_own_logits() -> None:
+    images = torch.zeros(1, 1, 1, 1)
+    result = result_of(images, images + 0.001)
+    assert result.success.tolist() == [True]
+    assert result.survives_8bit.tolist() == [False]
+
+
+def test_a_cut_takes_every_row_along() -> None:
+    images = torch.arange(24).view(4, 1, 2, 3) / 24
+    result = result_of(images, images * 0.5)
+    for rows in (torch.tensor([3, 1]), torch.tensor([False, True, False, True])):
+        cut = result[rows]
+        order = torch.arange(4)[rows]
+        assert len(cut) == 2
+        assert torch.equal(cut.images, images[order])
+        assert torch.equal(cut.ids, order + 100)
+        assert torch.equal(cut.forwards, order + 3)
+        assert cut.out_of_budget.tolist() == [True, True]
+        assert cut.seconds == result.seconds
+    marked = result_of(images, images, remarks=("a", "b", "c", "d"))
+    assert marked[torch.tensor([2, 2, 0])].remarks == ("c", "c", "a")
+
+
+def test_joining_puts_back_what_cutting_took_apart() -> None:
+    images = torch.arange(24).view(4, 1, 2, 3) / 24
+    whole = result_of(images, images * 0.5, peak_memory=7)
+    parts = [whole[torch.tensor(rows)] for rows in ([0], [1, 2], [3])]
+    joined = join(parts)
+    for name in ("images", "adversarial", "forwards", "ids", "adversarial_logits"):
+        assert torch.equal(getattr(joined, name), getattr(whole, name))
+    assert joined.remarks == whole.remarks
+    assert joined.seconds == 4.5  # a cut keeps the time of the whole
+    assert joined.peak_memory == 7
+
+
+def test_joining_keeps_targets_and_the_largest_memory() -> None:
+    images = torch.zeros(1, 1, 1, 1)
+    parts = [
+        result_of(images, images, goal=Goal(torch.tensor([0]), torch.tensor([1])), peak_memory=peak)
+        for peak in (5, 9)
+    ]
+    joined = join(parts)
+    assert joined.goal.targets is not None
+    assert joined.goal.targets.tolist() == [1, 1]
+    assert joined.peak_memory == 9
+
+
+def test_an_empty_result_has_empty_counts_and_no_rate() -> None:
+    images = torch.zeros(0, 3, 2, 2)
+    result = result_of(images, images)
+    assert result.l0_pixels_percent.shape == result.needed_pixels.shape == (0,)
+    assert result.linf.shape == (0,)
+    assert result.fooling_rate != result.fooling_rate  # not a number: no image to take it over
