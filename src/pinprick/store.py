@@ -6,6 +6,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import Tensor
 
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
@@ -13,6 +14,15 @@ from pinprick.result import TENSORS, AttackResult
 
 FORMAT = 1
 _HEADER = ("remarks", "seconds", "peak_memory", "attack", "model", "seed")
+_NOT_OURS = (
+    SafetensorError,
+    OSError,
+    AttributeError,
+    KeyError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+)
 
 
 def save_result(result: AttackResult, path: str | Path) -> None:
@@ -22,11 +32,10 @@ def save_result(result: AttackResult, path: str | Path) -> None:
     tensors["labels"] = result.goal.labels
     if result.goal.targets is not None:
         tensors["targets"] = result.goal.targets
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     header = {"format": FORMAT, **{name: getattr(result, name) for name in _HEADER}}
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        save_file(tensors, aside, metadata={"pinprick": json.dumps(header)})
+        save_file(_apart(tensors), aside, metadata={"pinprick": json.dumps(header)})
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
@@ -47,5 +56,17 @@ def load_result(path: str | Path) -> AttackResult:
         return AttackResult(goal=goal, **tensors, **header)
     except FileNotFoundError:
         raise BadInput(f"there is no file {path}") from None
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except _NOT_OURS as error:
         raise BadInput(f"{path} is not a result saved by pinprick: {error}") from error
+
+
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors on the CPU, no two of them in the same memory, which the format asks for."""
+    own: dict[str, Tensor] = {}
+    taken = set()
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        place = tensor.untyped_storage().data_ptr()
+        own[name] = tensor.clone() if place in taken else tensor
+        taken.add(place)
+    return own
