@@ -4,6 +4,7 @@ Plain data is what JSON and TOML hold: ``{"name": "pgd", "eps": 0.03, "steps": 2
 also come as text from the shell ("8/255", "none", "true"). An attack held by another nests.
 """
 
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -64,7 +65,7 @@ def _read(value: Any, hint: Any, what: str) -> Any:
     if origin is tuple and isinstance(value, (list, tuple)):
         return tuple(_read(item, arguments[0], what) for item in value)
     if isinstance(hint, type) and issubclass(hint, Attack):
-        return value if isinstance(value, Attack) else build(value)
+        return _read_attack(value, what)
     reader = {float: _read_float, int: _read_int, bool: _read_bool, str: _read_str}.get(hint)
     read = None if reader is None else reader(value)
     if read is None:
@@ -86,18 +87,28 @@ def _read_union(value: Any, choices: tuple[Any, ...], hint: Any, what: str) -> A
     raise BadInput(f"{what} must be {hint}, got {value!r}")
 
 
+def _read_attack(value: Any, what: str) -> Attack:
+    if isinstance(value, Attack):
+        return value
+    if not isinstance(value, (str, Mapping)):
+        raise BadInput(f"{what} must be an attack, by name or as a mapping, got {value!r}")
+    return build(value)
+
+
 def _read_float(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
-    if isinstance(value, (int, float)):
-        return float(value)
     try:
-        return float(Fraction(value)) if "/" in value else float(value)
-    except (TypeError, ValueError, ZeroDivisionError):
+        is_fraction = isinstance(value, str) and "/" in value
+        number = float(Fraction(value)) if is_fraction else float(value)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         return None
+    return None if math.isnan(number) else number  # NaN equals nothing, itself included
 
 
 def _read_int(value: Any) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value  # exact, however large
     number = _read_float(value)
     return int(number) if number is not None and number.is_integer() else None
 
