@@ -86,10 +86,11 @@ class Classifier:
         where = (images.device, images.dtype)
         if where not in self._statistics:  # kept, as copying them to a GPU each time makes it wait
             channels = len(self.mean or self.std or ())
-            mean, std = (
-                torch.tensor(values, device=where[0], dtype=where[1]).view(-1, 1, 1)
-                for values in (self.mean or (0.0,) * channels, self.std or (1.0,) * channels)
-            )
+            with torch.inference_mode(False):  # what is made in that mode stops later gradients
+                mean, std = (
+                    torch.tensor(values, device=where[0], dtype=where[1]).view(-1, 1, 1)
+                    for values in (self.mean or (0.0,) * channels, self.std or (1.0,) * channels)
+                )
             self._statistics[where] = mean, std
         mean, std = self._statistics[where]
         if images.shape[1] != len(mean) and len(mean) > 1:
