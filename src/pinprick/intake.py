@@ -129,9 +129,26 @@ def check_images(images: Any) -> None:
         raise BadInput(f"images must lie in [0, 1], image {row} holds NaN")
     if low < 0 or high > 1:
         raise BadInput(
-            f"images must lie in [0, 1], these run from {low:.3g} to {high:.3g}; "
-            "leave normalisation to Classifier(mean=..., std=...)"
+            f"images must lie in [0, 1], these run from {_shown(low)} to {_shown(high)}; "
+            f"{_way_back(low, high)}"
         )
+
+
+def _shown(value: float) -> str:
+    """The number in few digits, yet enough of them to see on which side of 0 and 1 it lies."""
+    for digits in (3, 6, 9):
+        text = f"{value:.{digits}g}"
+        if (float(text) < 0, float(text) > 1) == (value < 0, value > 1):
+            return text
+    return repr(value)
+
+
+def _way_back(low: float, high: float) -> str:
+    if low >= -0.01 and high <= 1.01:
+        return "images.clamp(0, 1) takes off what rounding or resizing left"
+    if low >= 0 and 16 < high <= 255:
+        return "divide 8-bit images by 255"
+    return "leave normalisation to Classifier(mean=..., std=...)"
 
 
 def check_access(facts: Card, model: Classifier, task: Task) -> None:
@@ -173,8 +190,11 @@ def check_classes(task: Task, logits: Logits) -> None:
 
 
 def _per_image(name: str, given: Any, images: Images) -> Labels:
-    values: Tensor = torch.as_tensor(given, device=images.device)
-    if values.numel() and (values.is_floating_point() or values.dtype == torch.bool):
+    try:
+        values: Tensor = torch.as_tensor(given, device=images.device)
+    except (TypeError, ValueError, RuntimeError):
+        raise BadInput(f"{name} must be whole numbers, got {_brief(given)}") from None
+    if values.numel() and not _is_whole(values):
         raise BadInput(f"{name} must be whole numbers, got {values.dtype}")
     if values.shape != (len(images),):
         raise BadInput(
@@ -184,9 +204,22 @@ def _per_image(name: str, given: Any, images: Images) -> Labels:
     return values.long()
 
 
+def _is_whole(values: Tensor) -> bool:
+    return not (values.is_floating_point() or values.is_complex() or values.dtype == torch.bool)
+
+
+def _brief(given: Any) -> str:
+    """What came, cut short to fit a line."""
+    text = " ".join(repr(given).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def _full_mask(given: Any, images: Images) -> Allowed:
     """The mask for every image and channel, without copying it."""
-    allowed: Tensor = torch.as_tensor(given, device=images.device)
+    try:
+        allowed: Tensor = torch.as_tensor(given, device=images.device)
+    except (TypeError, ValueError, RuntimeError):
+        raise BadInput(f"allowed must hold True and False, got {_brief(given)}") from None
     if allowed.dtype != torch.bool:
         raise BadInput(f"allowed must hold True and False, got {allowed.dtype}")
     shape = (1,) * (4 - allowed.ndim) + tuple(allowed.shape)

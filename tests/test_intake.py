@@ -1,0 +1,227 @@
+"""Bad input gets one clear line, before anything is attacked."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pinprick import BadInput, Classifier, run_attack
+from pinprick.attacks import IFGSM
+from pinprick.intake import check_answers, take_in
+from pinprick.oracle import exact_images, exact_linear
+
+SHAPE = (3, 6, 5)
+
+
+def line_of(*, model: Any = None, **changes: Any) -> str:
+    """What is said when one argument of a sound call is replaced."""
+    linear = exact_linear(4, SHAPE)
+    arguments: dict[str, Any] = {"images": exact_images(3, SHAPE), "labels": [0, 1, 2], **changes}
+    with pytest.raises(BadInput) as caught:
+        run_attack(IFGSM(), linear if model is None else model, **arguments)
+    return one_line(caught.value)
+
+
+def line_on(**changes: Any) -> str:
+    """The same for what is not even of the type that is asked for."""
+    arguments: dict[str, Any] = dict.fromkeys(inspect.signature(take_in).parameters)
+    arguments |= {"images": exact_images(3, SHAPE), "labels": [0, 1, 2], **changes}
+    with pytest.raises(BadInput) as caught:
+        take_in(**arguments)
+    return one_line(caught.value)
+
+
+def one_line(error: BadInput) -> str:
+    assert "\n" not in str(error)
+    return str(error)
+
+
+def test_images_outside_the_box_show_their_range_and_the_way_out() -> None:
+    line = line_of(images=exact_images(3, SHAPE) * 4 - 2)
+    assert line.startswith("images must lie in [0, 1], these run from -1.5 to 1.5; ")
+    assert "Classifier(mean=..., std=...)" in line
+
+
+def test_what_rounding_left_outside_the_box_is_to_be_clamped() -> None:
+    for high, shown in ((1.004, "1.004"), (1.0000002, "1.00000024")):
+        images = torch.tensor([0.0, high, 0.5]).view(3, 1, 1, 1)
+        line = line_of(images=images)
+        assert line.startswith(f"images must lie in [0, 1], these run from 0 to {shown}; ")
+        assert "images.clamp(0, 1)" in line
+
+
+def test_8_bits_as_floating_point_numbers_are_to_be_divided() -> None:
+    line = line_of(images=exact_images(3, SHAPE) * 255)
+    assert line.endswith("; divide 8-bit images by 255")
+
+
+def test_nan_and_infinity_are_no_images() -> None:
+    images = exact_images(3, SHAPE)
+    images[1, 0, 0, 0] = float("nan")
+    assert line_of(images=images) == "images must lie in [0, 1], image 1 holds NaN"
+    images[1, 0, 0, 0] = float("inf")
+    assert "to inf" in line_of(images=images)
+
+
+def test_images_of_8_bits_are_to_be_divided() -> None:
+    line = line_of(images=torch.zeros(3, *SHAPE, dtype=torch.uint8))
+    assert line == (
+        "images must be floating-point numbers in [0, 1], got torch.uint8; "
+        "divide 8-bit images by 255"
+    )
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (3, 6, 5), (1, 3, 3, 6, 5), ()])
+def test_images_have_four_sides(shape: tuple[int, ...]) -> None:
+    line = line_of(images=torch.zeros(shape))
+    assert f"got {shape}; a single image needs images[None]" in line
+
+
+def test_images_are_a_tensor_and_hold_something() -> None:
+    line = line_on(images=np.zeros((3, *SHAPE)))
+    assert line == "images must be a torch tensor, got ndarray"
+    line = line_of(images=torch.zeros(3, 3, 0, 5))
+    assert line == "images of shape (3, 3, 0, 5) hold no values"
+
+
+@pytest.mark.parametrize("name", ["labels", "targets", "ids"])
+def test_there_is_one_label_target_and_number_for_each_image(name: str) -> None:
+    expected = f"{name} must have one entry for each of the 3 images, got the shape "
+    assert line_of(**{name: [1, 2]}) == expected + "(2,)"
+    assert line_of(**{name: torch.ones(3, 1, dtype=torch.long)}) == expected + "(3, 1)"
+    assert line_of(**{name: torch.tensor(1)}) == expected + "()"
+
+
+@pytest.mark.parametrize("name", ["labels", "targets", "ids"])
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (["cat", "dog", "hen"], "['cat', 'dog', 'hen']"),
+        ([1, [2], 3], "[1, [2], 3]"),
+        (["cat"] * 50, "['cat', 'cat', 'cat', 'cat', 'cat', 'cat', 'cat', 'cat', ..."),
+        ([1j, 2j, 3j], "torch.complex64"),
+        ([2**70, 1, 2], "[1180591620717411303424, 1, 2]"),
+    ],
+)
+def test_labels_targets_and_numbers_are_numbers(name: str, value: Any, shown: str) -> None:
+    assert line_on(**{name: value}) == f"{name} must be whole numbers, got {shown}"
+
+
+def test_labels_are_whole_numbers() -> None:
+    assert line_of(labels=torch.zeros(3)) == "labels must be whole numbers, got torch.float32"
+    assert line_of(labels=[True, False, True]) == "labels must be whole numbers, got torch.bool"
+    assert line_on(labels=None) == "labels must be whole numbers, got None"
+
+
+def test_labels_and_targets_are_classes_of_the_model() -> None:
+    line = line_of(labels=[0, 4, 1])
+    assert line == "labels must lie in 0 to 3, the model's 4 classes; these run from 0 to 4"
+    line = line_of(labels=[0, -1, 1])
+    assert line.endswith("these run from -1 to 1")
+    line = line_of(targets=[1, 2, 9])
+    assert line == "targets must lie in 0 to 3, the model's 4 classes; these run from 1 to 9"
+
+
+def test_a_target_is_another_class_than_the_label() -> None:
+    line = line_of(targets=[3, 1, 1])
+    assert line == "target and label are both 1 for image 1; a target must be another class"
+
+
+@pytest.mark.parametrize("name", ["batch_size", "max_forwards", "max_backwards"])
+def test_limits_are_not_negative(name: str) -> None:
+    least = 1 if name == "batch_size" else 0
+    assert line_of(**{name: least - 1}) == f"{name} must be at least {least}, got {least - 1}"
+
+
+def test_a_mask_holds_true_and_false() -> None:
+    line = line_of(allowed=torch.ones(6, 5))
+    assert line == "allowed must hold True and False, got torch.float32"
+    assert line_on(allowed="all") == "allowed must hold True and False, got 'all'"
+
+
+@pytest.mark.parametrize(
+    "shape", [(5,), (5, 6), (2, 6, 5), (3, 1, 5), (2, 3, 6, 5), (1, 3, 3, 6, 5)]
+)
+def test_a_mask_fits_the_images(shape: tuple[int, ...]) -> None:
+    line = line_of(allowed=torch.ones(shape, dtype=torch.bool))
+    assert line.endswith(f"of images (3, 3, 6, 5), got {shape}")
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (3, 6, 5), (1, 6, 5), (3, 1, 6, 5), (3, 3, 6, 5)])
+def test_a_mask_may_be_for_all_images_or_for_each(shape: tuple[int, ...]) -> None:
+    linear, images = exact_linear(4, SHAPE), exact_images(3, SHAPE)
+    with torch.no_grad():
+        labels = linear(images).argmax(dim=1)
+    allowed = torch.zeros(shape, dtype=torch.bool)
+    allowed[..., 2, 3] = True
+    result = run_attack(IFGSM(), linear, images, labels, allowed=allowed)
+    changed = (result.adversarial != images).any(dim=1)
+    assert changed[:, 2, 3].all()
+    assert changed.sum() == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (torch.zeros(4), "(4,)"),
+        (torch.zeros(3, 4, 1, 1), "(3, 4, 1, 1)"),
+        (torch.zeros(2, 4), "(2, 4)"),
+        ((torch.zeros(3, 4), None), "tuple"),
+    ],
+)
+def test_a_model_answers_with_one_row_of_scores_an_image(answer: Any, shown: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        check_answers(answer, exact_images(3, SHAPE))
+    wanted = "the model must give logits of shape (batch, classes) for 3 images, got "
+    assert one_line(caught.value) == wanted + shown
+
+
+def test_a_model_has_two_classes_at_least() -> None:
+    line = line_of(model=Classifier(lambda images: images.flatten(1)[:, :1]))
+    assert line == "the model gives one score an image; a classifier needs two classes or more"
+
+
+def test_an_attack_that_needs_more_than_the_model_gives_is_refused() -> None:
+    scores = Classifier(exact_linear(4, SHAPE).net, access="scores", name="service")
+    assert line_of(model=scores) == "ifgsm needs gradients, but service gives scores alone"
+
+
+def test_channels_that_do_not_fit_the_statistics_are_named() -> None:
+    model = Classifier(exact_linear(4, SHAPE).net, mean=(0.5, 0.5), std=(1.0, 1.0))
+    assert line_of(model=model) == "images have 3 channels, but mean and std have 2 values"
+
+
+def test_input_is_looked_at_before_the_first_image_is_attacked() -> None:
+    calls = []
+    net = exact_linear(4, SHAPE).net
+
+    def watch(images: Tensor) -> Tensor:
+        calls.append(len(images))
+        return net(images)
+
+    line_of(model=watch, labels=[0, 1, 7])
+    assert calls == [1]  # one image, to see how many classes there are
+    line_of(model=watch, labels=[0, 1])
+    assert calls == [1]
+
+
+def test_labels_come_as_a_list_or_any_kind_of_whole_numbers() -> None:
+    linear, images = exact_linear(4, SHAPE), exact_images(3, SHAPE)
+    with torch.no_grad():
+        labels = linear(images).argmax(dim=1)
+    wanted = run_attack(IFGSM(), linear, images, labels).adversarial
+    for same in (labels.tolist(), labels.int(), labels.to(torch.uint8)):
+        assert torch.equal(run_attack(IFGSM(), linear, images, same).adversarial, wanted)
+
+
+def test_a_network_that_is_no_classifier_keeps_its_own_error() -> None:
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        run_attack(
+            IFGSM(),
+            nn.Sequential(nn.Flatten(), nn.Linear(7, 2)).double(),
+            exact_images(3, SHAPE),
+            [0, 1, 0],
+        )
