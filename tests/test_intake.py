@@ -130,6 +130,15 @@ def test_a_target_is_another_class_than_the_label() -> None:
     assert line == "target and label are both 1 for image 1; a target must be another class"
 
 
+@pytest.mark.parametrize(("side", "size"), [(2, 256), (224, 64), (1000, 3), (4000, 1)])
+def test_the_batch_size_follows_the_size_of_the_images(side: int, size: int) -> None:
+    arguments: dict[str, Any] = dict.fromkeys(inspect.signature(take_in).parameters)
+    images = torch.zeros(1, 3, 1, 1).expand(1, 3, side, side)
+    assert take_in(**{**arguments, "images": images, "labels": [0]}).batch_size == size
+    given = {**arguments, "images": images, "labels": [0], "batch_size": 7}
+    assert take_in(**given).batch_size == 7
+
+
 @pytest.mark.parametrize("name", ["batch_size", "max_forwards", "max_backwards"])
 def test_limits_are_not_negative(name: str) -> None:
     least = 1 if name == "batch_size" else 0

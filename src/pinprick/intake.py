@@ -64,6 +64,7 @@ class Task:
         )
 
 
+@torch.inference_mode(False)  # so that gradients can flow, in whatever mode the caller is
 def take_in(
     images: Any,
     labels: Any,
@@ -95,7 +96,7 @@ def take_in(
         if value is not None and value < least:
             raise BadInput(f"{name} must be at least {least}, got {value}")
     return Task(
-        images=images.detach(),
+        images=_own(images.detach()),
         goal=Goal(labels, targets),
         ids=_per_image("ids", numbers, images),
         allowed=None if allowed is None else _full_mask(allowed, images),
@@ -201,7 +202,12 @@ def _per_image(name: str, given: Any, images: Images) -> Labels:
             f"{name} must have one entry for each of the {len(images)} images, "
             f"got the shape {tuple(values.shape)}"
         )
-    return values.long()
+    return _own(values.long())
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """The tensor, or a copy if it was made in inference mode, where nothing takes a gradient."""
+    return tensor.clone() if tensor.is_inference() else tensor
 
 
 def _is_whole(values: Tensor) -> bool:
@@ -232,4 +238,4 @@ def _full_mask(given: Any, images: Images) -> Allowed:
             f"(batch, channel, height, width) of images {tuple(images.shape)}, "
             f"got {tuple(allowed.shape)}"
         )
-    return allowed.view(shape).expand(images.shape)
+    return _own(allowed).view(shape).expand(images.shape)

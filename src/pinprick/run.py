@@ -118,6 +118,7 @@ def _attack_or_halve(
         yield from _attack_or_halve(attack, facts, model, half, seed)
 
 
+@torch.inference_mode(False)  # an attack needs gradients, in whatever mode the caller is
 def _attack_batch(
     attack: Attack, facts: Card, model: Classifier, part: Task, seed: int
 ) -> AttackResult:
