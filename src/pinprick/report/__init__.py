@@ -1,0 +1,1 @@
+"""From results to rows, pictures and figures."""

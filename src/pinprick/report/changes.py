@@ -1,0 +1,86 @@
+"""What changed between two images, drawn so that it can be seen.
+
+A few changed pixels are drawn as squares many times their size, in their new colours, over a pale
+grey copy of the image, and ringed where they are very few. A change of most of the image is
+drawn as the difference itself, brought to full range around grey.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Circle, Rectangle
+
+from pinprick.types import Picture
+
+_DENSE = 0.05  # share of changed pixels from which the difference itself is drawn
+_INK = 0.06  # share of the area that enlarged pixels may cover
+_RINGED = 30  # pixels up to which each gets a ring
+_RING = "#d1001f"
+
+
+def draw_picture(axes: Axes, picture: Picture) -> None:
+    """The image as it is, pixel for pixel."""
+    pixels = picture.detach().cpu().float().permute(1, 2, 0).numpy()
+    pixels = np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels[:, :, :3]
+    axes.imshow(pixels, interpolation="nearest", vmin=0, vmax=1)
+    _bare(axes)
+
+
+def write_around(axes: Axes, above: str, below: str, *, size: int = 9) -> None:
+    """Words over and under a panel, taken letter by letter: a class may be called "$"."""
+    axes.set_title(above, fontsize=size, parse_math=False)
+    axes.set_xlabel(below, fontsize=size, parse_math=False)
+
+
+def draw_changes(axes: Axes, clean: Picture, adv: Picture) -> str:
+    """The change from ``clean`` to ``adv``; gives back a line on how it was drawn."""
+    changed = (clean != adv).any(dim=0).cpu()
+    places = [(int(row), int(column)) for row, column in changed.nonzero()]
+    if len(places) > _DENSE * changed.numel():
+        return _draw_difference(axes, clean, adv)
+    grey = clean.detach().cpu().float().mean(dim=0, keepdim=True)
+    draw_picture(axes, 0.72 + 0.28 * grey)
+    if not places:
+        return "nothing changed"
+    side = _side(len(places), changed.numel(), min(changed.shape))
+    squares = [Rectangle((column - side / 2, row - side / 2), side, side) for row, column in places]
+    colours = [_colour(adv, row, column) for row, column in places]
+    _add(axes, squares, facecolors=colours, edgecolors="black", linewidths=0.5)
+    if len(places) <= _RINGED:
+        rings = [Circle((column, row), 1.2 * side) for row, column in places]
+        _add(axes, rings, facecolors="none", edgecolors=_RING, linewidths=1.2)
+    return f"changed pixels, {side:.0f} times as wide"
+
+
+def _draw_difference(axes: Axes, clean: Picture, adv: Picture) -> str:
+    delta = (adv - clean).detach().cpu().float()
+    gain = 0.5 / float(delta.abs().max())
+    draw_picture(axes, (0.5 + gain * delta).clamp(0, 1))
+    return f"change, {gain:.3g} times as strong"
+
+
+def _add(axes: Axes, shapes: list[Rectangle] | list[Circle], **style: Any) -> None:
+    axes.add_collection(
+        PatchCollection(shapes, **style), autolim=False
+    )  # the image sets the limits
+
+
+def _side(count: int, area: int, short_side: int) -> float:
+    """How wide an enlarged pixel is: wide if there are few, so that even one is seen."""
+    return max(2.0, min(math.sqrt(_INK * area / count), short_side / 27))
+
+
+def _colour(adv: Picture, row: int, column: int) -> tuple[float, float, float]:
+    values = [float(value) for value in adv[:, row, column]]
+    red, green, blue = values * 3 if len(values) == 1 else values[:3]
+    return red, green, blue
+
+
+def _bare(axes: Axes) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_linewidth(0.4)

@@ -1,0 +1,54 @@
+"""Several attacks on one image side by side: a column each, its image above, its change below."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from pinprick.report.changes import draw_changes, draw_picture, write_around
+from pinprick.report.row import Guess, Row
+from pinprick.report.words import changed, duration, folded, said_below
+from pinprick.types import Picture
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """What one attack did to the image.
+
+    Attributes:
+        title: Name of the attack in print.
+        row: What was measured.
+        adv: The image it made.
+        judged: What another model says of that image, where one was asked.
+    """
+
+    title: str
+    row: Row
+    adv: Picture
+    judged: Guess | None = None
+
+
+def compare_figure(
+    clean: Picture, columns: Sequence[Column], *, title: str, clean_guess: Guess
+) -> Figure:
+    """A column for the clean image, then one for each attack."""
+    count = len(columns) + 1
+    figure = Figure(figsize=(2.5 * count, 6.8), dpi=150, layout="constrained")
+    figure.suptitle(folded(title, 30 * count), fontsize=11, parse_math=False)
+    above, below = figure.subplots(2, count, squeeze=False)
+    draw_picture(above[0], clean)
+    write_around(above[0], "clean", said_below(clean_guess))
+    below[0].axis("off")
+    for upper, lower, column in zip(above[1:], below[1:], columns, strict=True):
+        draw_picture(upper, column.adv)
+        said = said_below(column.judged or column.row.adversarial)
+        write_around(upper, folded(column.title), said)
+        how = draw_changes(lower, clean, column.adv)
+        write_around(lower, how, _caption(column.row))
+    return figure
+
+
+def _caption(row: Row) -> str:
+    """Both counts, the time, and why the model that was attacked is not fooled, if so."""
+    failed = "" if row.success else f"\n{folded(f'not fooled: {row.remark}', 30)}"
+    return f"{changed(row)}\n{duration(row.seconds)}{failed}"

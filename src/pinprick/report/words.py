@@ -1,0 +1,51 @@
+"""Numbers and classes as they are printed, in tables and under pictures alike."""
+
+import textwrap
+
+from pinprick.report.row import Guess, Row
+
+
+def said(guess: Guess) -> str:
+    return f"{guess.name} {guess.confidence:.2f}"
+
+
+def said_below(guess: Guess, width: int = 26) -> str:
+    """The same to stand under a picture: a long name is folded, the confidence always shown."""
+    whole = said(guess)
+    return whole if len(whole) <= width else f"{folded(guess.name, width)}\n{guess.confidence:.2f}"
+
+
+def changed(row: Row) -> str:
+    """Both counts, a line each."""
+    return (
+        f"{amount(row.l0_pixels, 'pixels', row.l0_pixels_percent)}\n"
+        f"{amount(row.l0_elements, 'elements', row.l0_elements_percent)}"
+    )
+
+
+def amount(count: int, unit: str, percent: float) -> str:
+    """For instance "15 pixels (0.030 %)"."""
+    return f"{count} {unit if count != 1 else unit.removesuffix('s')} ({share(percent)})"
+
+
+def share(percent: float) -> str:
+    """A percentage with two digits that count, and no more than three places."""
+    places = (
+        0
+        if percent >= 9.95 or percent == 0
+        else 1
+        if percent >= 0.995
+        else 2
+        if percent >= 0.0995
+        else 3
+    )
+    return f"{percent:.{places}f} %"
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.0f} s"
+
+
+def folded(text: str, width: int = 26, lines: int = 2) -> str:
+    """Broken into a few lines; what does not fit ends in an ellipsis."""
+    return textwrap.fill(text, width, max_lines=lines, placeholder=" …")

@@ -1,0 +1,84 @@
+"""A row holds what was measured for one image, in plain numbers that JSON can hold."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from pinprick import Classifier, run_attack
+from pinprick.attacks import Greedy
+from pinprick.report.row import Guess, guess, make_rows, plain
+from pinprick.report.words import amount, duration, folded, said, said_below, share
+
+
+def test_rows_say_what_the_result_says(linear: Classifier, images: Tensor, labels: Tensor) -> None:
+    result = run_attack(Greedy(), linear, images, labels)
+    rows = make_rows(result, linear)
+    assert [row.l0_pixels for row in rows] == result.l0_pixels.tolist()
+    assert [row.l0_elements for row in rows] == result.l0_elements.tolist()
+    assert [row.l0_pixels_percent for row in rows] == result.l0_pixels_percent.tolist()
+    assert [row.success for row in rows] == result.success.tolist()
+    assert [row.survives_8bit for row in rows] == result.survives_8bit.tolist()
+    assert [row.l2 for row in rows] == result.l2.tolist()
+    assert [row.clean.index for row in rows] == labels.tolist()
+    assert sum(row.seconds for row in rows) == pytest.approx(result.seconds)
+
+
+def test_an_image_that_was_skipped_took_no_time(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    wrong = labels.clone()
+    wrong[0] = (labels[0] + 1) % 4
+    result = run_attack(Greedy(), linear, images, wrong)
+    rows = make_rows(result, linear)
+    assert rows[0].skipped
+    assert rows[0].seconds == 0
+    assert sum(row.seconds for row in rows) == pytest.approx(result.seconds)
+
+
+def test_a_failure_needs_no_number_of_pixels(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    result = run_attack(Greedy(), linear, images, labels, max_forwards=0)
+    row = make_rows(result, linear)[0]
+    assert (row.success, row.needed_pixels, row.needed_elements) == (False, None, None)
+    assert row.remark == "out of budget"
+
+
+def test_rows_survive_strict_json(linear: Classifier, images: Tensor, labels: Tensor) -> None:
+    result = run_attack(Greedy(), linear, images, labels)
+    broken = replace(result, adversarial_logits=result.adversarial_logits * torch.nan)
+    row = plain(make_rows(broken, linear)[0])
+    again = json.loads(json.dumps(row, allow_nan=False))
+    assert again == row
+    assert again["adversarial"]["confidence"] is None
+    assert again["needed_pixels"] is None
+
+
+def test_a_guess_is_the_surest_class_in_words() -> None:
+    model = Classifier(torch.nn.Identity(), classes=("no", "yes"))
+    assert guess(torch.tensor([0.0, 0.0, 1.0e9]), model) == Guess(2, "class 2", 1.0)
+    assert guess(torch.tensor([0.0, 1.0]), model).name == "yes"
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [(0.0, "0 %"), (0.00199, "0.002 %"), (0.0299, "0.030 %"), (0.59, "0.59 %"), (98.9, "99 %")],
+)
+def test_percentages_keep_the_digits_that_count(percent: float, text: str) -> None:
+    assert share(percent) == text
+
+
+def test_one_pixel_is_singular() -> None:
+    assert amount(1, "pixels", 0.002) == "1 pixel (0.002 %)"
+    assert amount(2, "elements", 10.0) == "2 elements (10 %)"
+
+
+def test_times_and_long_names_fit() -> None:
+    assert (duration(0.123), duration(123.4)) == ("0.12 s", "123 s")
+    assert folded("a" * 10 + " " + "b" * 10, 12) == "a" * 10 + "\n" + "b" * 10
+    name = "a very long name of a class that nobody can read under a picture"
+    assert said_below(Guess(0, name, 0.5)).endswith("…\n0.50")
+    assert said_below(Guess(0, "cat", 0.5)) == said(Guess(0, "cat", 0.5)) == "cat 0.50"
