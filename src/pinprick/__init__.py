@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pinprick.attacks import ATTACKS, Attack, Card, find_attack
     from pinprick.attacks.build import build, describe
+    from pinprick.checks import check_model
     from pinprick.errors import BadInput, MissingExtra, OverBudget, PinprickError, UnknownName
     from pinprick.goal import Goal, least_likely
     from pinprick.model import Classifier, Model
@@ -37,6 +38,7 @@ _HOME = {
     "UnknownName": "errors",
     "attack_batches": "run",
     "build": "attacks.build",
+    "check_model": "checks",
     "describe": "attacks.build",
     "find_attack": "attacks",
     "least_likely": "goal",
@@ -62,6 +64,7 @@ __all__ = [
     "UnknownName",
     "attack_batches",
     "build",
+    "check_model",
     "describe",
     "find_attack",
     "least_likely",

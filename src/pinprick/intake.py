@@ -77,8 +77,8 @@ def take_in(
 ) -> Task:
     """The arguments of ``run_attack`` as a task, or a line on what is wrong with them."""
     check_images(images)
-    labels = _per_image("labels", labels, images)
-    targets = None if targets is None else _per_image("targets", targets, images)
+    labels = per_image("labels", labels, images)
+    targets = None if targets is None else per_image("targets", targets, images)
     if targets is not None and (targets == labels).any():
         row = int((targets == labels).nonzero()[0])
         raise BadInput(
@@ -98,7 +98,7 @@ def take_in(
     return Task(
         images=_own(images.detach()),
         goal=Goal(labels, targets),
-        ids=_per_image("ids", numbers, images),
+        ids=per_image("ids", numbers, images),
         allowed=None if allowed is None else _full_mask(allowed, images),
         batch_size=batch_size,
         max_forwards=max_forwards,
@@ -108,6 +108,19 @@ def take_in(
 
 def check_images(images: Any) -> None:
     """Raise ``BadInput`` unless these are images in [0, 1]."""
+    check_pictures(images)
+    if not len(images):
+        return
+    low, high = images.min().item(), images.max().item()
+    if low < 0 or high > 1:
+        raise BadInput(
+            f"images must lie in [0, 1], these run from {shown(low)} to {shown(high)}; "
+            f"{way_back(low, high)}"
+        )
+
+
+def check_pictures(images: Any) -> None:
+    """Raise ``BadInput`` unless these are images, of whatever range."""
     if not isinstance(images, Tensor):
         raise BadInput(f"images must be a torch tensor, got {type(images).__name__}")
     if not images.is_floating_point():
@@ -124,18 +137,12 @@ def check_images(images: Any) -> None:
         return
     if not images.numel():
         raise BadInput(f"images of shape {tuple(images.shape)} hold no values")
-    low, high = images.min().item(), images.max().item()  # NaN if there is any
-    if not (low == low and high == high):
+    if images.min().isnan():  # it is, if any value is
         row = int(images.isnan().flatten(1).any(dim=1).nonzero()[0])
         raise BadInput(f"images must lie in [0, 1], image {row} holds NaN")
-    if low < 0 or high > 1:
-        raise BadInput(
-            f"images must lie in [0, 1], these run from {_shown(low)} to {_shown(high)}; "
-            f"{_way_back(low, high)}"
-        )
 
 
-def _shown(value: float) -> str:
+def shown(value: float) -> str:
     """The number in few digits, yet enough of them to see on which side of 0 and 1 it lies."""
     for digits in (3, 6, 9):
         text = f"{value:.{digits}g}"
@@ -144,7 +151,8 @@ def _shown(value: float) -> str:
     return repr(value)
 
 
-def _way_back(low: float, high: float) -> str:
+def way_back(low: float, high: float) -> str:
+    """What to do with images of this range."""
     if low >= -0.01 and high <= 1.01:
         return "images.clamp(0, 1) takes off what rounding or resizing left"
     if low >= 0 and 16 < high <= 255:
@@ -181,16 +189,22 @@ def check_classes(task: Task, logits: Logits) -> None:
     """Raise ``BadInput`` unless labels and targets are classes of the model."""
     if not len(task):
         return
-    classes = logits.shape[1]
-    for name, values in (("labels", task.goal.labels), ("targets", task.goal.targets)):
-        if values is not None and (values.min() < 0 or values.max() >= classes):
-            raise BadInput(
-                f"{name} must lie in 0 to {classes - 1}, the model's {classes} classes; "
-                f"these run from {int(values.min())} to {int(values.max())}"
-            )
+    check_range("labels", task.goal.labels, logits.shape[1])
+    if task.goal.targets is not None:
+        check_range("targets", task.goal.targets, logits.shape[1])
 
 
-def _per_image(name: str, given: Any, images: Images) -> Labels:
+def check_range(name: str, values: Labels, classes: int) -> None:
+    """Raise ``BadInput`` unless all values are among so many classes."""
+    if values.min() < 0 or values.max() >= classes:
+        raise BadInput(
+            f"{name} must lie in 0 to {classes - 1}, the model's {classes} classes; "
+            f"these run from {int(values.min())} to {int(values.max())}"
+        )
+
+
+def per_image(name: str, given: Any, images: Images) -> Labels:
+    """One whole number for each image, in whatever form they came."""
     try:
         values: Tensor = torch.as_tensor(given, device=images.device)
     except (TypeError, ValueError, RuntimeError):

@@ -1,0 +1,218 @@
+"""Is this model fit to be measured? Flags for what makes numbers meaningless, before any attack.
+
+The model is looked at the way the referee uses it: in evaluation mode, on images in [0, 1]. Nothing
+about it changes, nor about the global random numbers. What a flag means and what to do about it is
+told at length in docs/checks.md, under its name.
+"""
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pinprick.errors import BadInput
+from pinprick.goal import Goal
+from pinprick.intake import check_answers, check_pictures, check_range, per_image, shown, way_back
+from pinprick.model import ACCESS, Classifier, Model, as_classifier
+from pinprick.types import Images, Labels, Logits, Mask
+
+ADVICE = {
+    "training_mode": "call net.eval() before you measure anything yourself; attacks do so anyway",
+    "softmax_outputs": "give the scores before the softmax; its gradients vanish where it is sure",
+    "random_logits": "switch the randomness off, or average over it inside the model",
+    "nonfinite_logits": "find the image and the layer; such an answer never counts as fooled",
+    "zero_gradients": "use attacks on the margin, or ones that need scores alone",
+    "low_accuracy": "see whether the labels, the classes and the preprocessing belong together",
+    "normalised_inputs": "give images in [0, 1], and mean and std to Classifier(mean=..., std=...)",
+    "other_normalisation": "build the model with the mean and std it was trained with",
+}
+
+_SEVERAL = 8  # images that the slower checks look at
+_REPEATS = 3
+_FEWEST = 7  # images all in favour that a coin shows less than once in a hundred times
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Something about a model, or about the images, that makes numbers doubtful.
+
+    Attributes:
+        name: What to look up in docs/checks.md.
+        sentence: What was seen, with the numbers.
+        advice: What to do, in a line.
+    """
+
+    name: str
+    sentence: str
+    advice: str
+
+
+@torch.inference_mode(False)  # gradients are looked at, in whatever mode the caller is
+def check_model(
+    model: Classifier | Model, images: Tensor, labels: Tensor | Sequence[int] | None = None
+) -> list[Flag]:
+    """What is doubtful about ``model``, as seen on ``images``; empty if nothing is.
+
+    Args:
+        model: A ``Classifier``, or any network or function from images in [0, 1] to logits.
+        images: Some images that the model is meant for; a few dozen are enough.
+        labels: The true class of each; without them accuracy is not looked at.
+    """
+    classifier = as_classifier(model)
+    check_pictures(images)
+    if not len(images):
+        raise BadInput("a model is checked on images, and there are none")
+    images = images.detach().clone().to(classifier.device or images.device)
+    truth = None if labels is None else per_image("labels", labels, images)
+    seen = {
+        "training_mode": _training_mode(classifier),
+        "normalised_inputs": _normalised_inputs(images),
+    }
+    with _undisturbed(images.device), classifier.frozen():
+        logits = _answers(classifier, images)
+        finite = logits.isfinite().all(dim=1)
+        seen["nonfinite_logits"] = _nonfinite(finite)
+        seen["softmax_outputs"] = _softmax_outputs(classifier, logits[finite])
+        seen["random_logits"] = _random_logits(classifier, images[finite], logits[finite])
+        seen["zero_gradients"] = _zero_gradients(classifier, images[finite])
+        if truth is not None:
+            check_range("labels", truth, logits.shape[1])
+            right = finite & (logits.argmax(dim=1) == truth)
+            seen["low_accuracy"] = _low_accuracy(right)
+            seen["other_normalisation"] = _other_normalisation(classifier, images, truth, right)
+    return [Flag(name, seen[name], advice) for name, advice in ADVICE.items() if seen.get(name)]
+
+
+def _training_mode(model: Classifier) -> str:
+    if not isinstance(model.net, nn.Module):
+        return ""
+    modules = [type(module).__name__ for module in model.net.modules() if module.training]
+    if not modules:
+        return ""
+    telling = sorted(set(modules), key=lambda kind: ("Dropout" not in kind, "Norm" not in kind))
+    return f"{len(modules)} of its modules are in training mode, such as {', '.join(telling[:3])}"
+
+
+def _normalised_inputs(images: Images) -> str:
+    low, high = images.min().item(), images.max().item()
+    if low < 0 or high > 1:
+        return f"the images run from {shown(low)} to {shown(high)}; {way_back(low, high)}"
+    if 0 < high <= 1 / 255:
+        return f"no value of the images is above {shown(high)}, as if divided by 255 twice"
+    return ""
+
+
+def _nonfinite(finite: Mask) -> str:
+    bad = int((~finite).sum())
+    return f"the logits of {bad} of {len(finite)} images are NaN or infinite" if bad else ""
+
+
+def _softmax_outputs(model: Classifier, logits: Logits) -> str:
+    """A row of probabilities adds up to one; the one-hot scores of a label-only model may."""
+    if model.access == "labels" or not len(logits):
+        return ""
+    shares = (logits >= 0).all() and ((logits.sum(dim=1) - 1).abs() < 1e-3).all()
+    return "the outputs of every image lie in [0, 1] and add up to 1" if shares else ""
+
+
+def _random_logits(model: Classifier, images: Images, logits: Logits) -> str:
+    """Rounding may differ from call to call, by far less than a thousandth of the logits' range."""
+    images, first = images[:_SEVERAL], logits[:_SEVERAL]
+    if not len(images):
+        return ""
+    spread = (first.amax(dim=1) - first.amin(dim=1)).clamp(min=1e-12)
+    furthest = torch.zeros_like(spread)
+    for _ in range(_REPEATS):
+        apart = (_answers(model, images) - first).abs().amax(dim=1) / spread
+        furthest = torch.maximum(furthest, apart.nan_to_num(torch.inf))
+    differing = int((furthest > 1e-3).sum())
+    if not differing:
+        return ""
+    return f"asked again, the model gives other logits for {differing} of {len(images)} images"
+
+
+def _zero_gradients(model: Classifier, images: Images) -> str:
+    if ACCESS.index(model.access) < ACCESS.index("gradients") or not len(images):
+        return ""
+    images = images[:_SEVERAL].requires_grad_()
+    with torch.enable_grad():
+        logits = model(images)
+        if not logits.requires_grad:
+            return "the model passes no gradient back to its images"
+        goal = Goal(logits.argmax(dim=1))
+        for name, loss in (("margin", goal.margin), ("cross-entropy", goal.cross_entropy)):
+            total = loss(logits).sum()
+            (grad,) = torch.autograd.grad(total, images, retain_graph=True, materialize_grads=True)
+            dead = (~grad.isfinite() | (grad == 0)).flatten(1).all(dim=1)
+            if dead.any():
+                some = f"{int(dead.sum())} of {len(images)} images"
+                return f"the gradient of the {name} is zero or not finite for {some}"
+    return ""
+
+
+def _low_accuracy(right: Mask) -> str:
+    """Fewer than half: a rate over what was right to begin with would speak for the minority."""
+    count = int(right.sum())
+    return (
+        f"{count} of {len(right)} images are classified as labelled"
+        if 2 * count < len(right)
+        else ""
+    )
+
+
+_Statistics = tuple[tuple[float, ...] | None, tuple[float, ...] | None]
+_STATISTICS: dict[
+    int, list[_Statistics]
+] = {  # what networks of three channels, and of one, are commonly trained with
+    3: [((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)), ((0.5,) * 3, (0.5,) * 3)],
+    1: [((0.1307,), (0.3081,)), ((0.5,), (0.5,))],
+}
+
+
+def _other_normalisation(model: Classifier, images: Images, labels: Labels, right: Mask) -> str:
+    """Whether a common mean and std, or none, is right where the model's own are wrong.
+
+    The images on which the two differ are counted like tosses of a coin; the flag is raised when so
+    many in favour of the other would come up once in a hundred times.
+    """
+    if images.min() < 0 or images.max() > 1 or (~right).sum() < _FEWEST:
+        return ""
+    plain: list[_Statistics] = [(None, None)]
+    for mean, std in plain + _STATISTICS.get(images.shape[1], []):
+        other = Classifier(model.net, mean=mean, std=std)
+        logits = _answers(other, images)
+        better = (logits.argmax(dim=1) == labels) & logits.isfinite().all(dim=1)
+        if _by_chance(int((better & ~right).sum()), int((right & ~better).sum())) < 0.01:
+            return (
+                f"with mean={mean} and std={std} {int(better.sum())} of {len(images)} images "
+                f"are classified as labelled, as given {int(right.sum())}"
+            )
+    return ""
+
+
+def _by_chance(wins: int, losses: int) -> float:
+    """How likely a fair coin gives at least so many wins."""
+    tosses = wins + losses
+    return math.fsum(math.comb(tosses, k) / 2**tosses for k in range(wins, tosses + 1))
+
+
+def _answers(model: Classifier, images: Images) -> Logits:
+    with torch.no_grad():
+        return torch.cat([check_answers(model(part), part) for part in images.split(32)])
+
+
+@contextmanager
+def _undisturbed(device: torch.device) -> Iterator[None]:
+    """Global random numbers as they were, also those of NumPy and Python."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
