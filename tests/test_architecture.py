@@ -1,0 +1,160 @@
+"""The rule of imports, the table of attacks, and the public names."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import pinprick
+from pinprick.attacks import ATTACKS
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "pinprick"
+
+RANKS = {  # a file may import from files with a smaller number or the same
+    "types": 0,
+    "errors": 0,
+    "model": 1,
+    "data": 1,
+    "zoo": 1,
+    "goal": 2,
+    "random": 2,
+    "problem": 2,
+    "parts": 3,
+    "attacks": 4,
+    "intake": 5,
+    "oracle": 5,
+    "polish": 5,
+    "result": 5,
+    "run": 5,
+    "store": 5,
+    "checks": 6,
+    "explain": 6,
+    "metrics": 6,
+    "selftest": 6,
+    "bench": 7,
+    "train": 7,
+    "report": 8,
+    "web": 9,
+    "cli": 10,
+}
+
+
+def files() -> list[Path]:
+    return sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(tree: ast.AST) -> Iterator[str]:
+    """Modules of the package that are imported anywhere below, inside functions as well."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name.startswith("pinprick"))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pinprick"):
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                path = SOURCE.parent / Path(*inner.split("."))
+                if path.is_dir() or path.with_suffix(".py").exists():
+                    yield inner
+                elif inner != "pinprick.__version__":
+                    yield str(node.module)
+
+
+def rank_of(module: str) -> int:
+    part = module.split(".")[1]
+    assert part in RANKS, f"{module} has no number in the rule of imports yet"
+    return RANKS[part]
+
+
+@pytest.mark.parametrize("path", files(), ids=module_of)
+def test_no_arrow_turns_round(path: Path) -> None:
+    module = module_of(path)
+    for wanted in imports_of(ast.parse(path.read_text())):
+        assert wanted != "pinprick", f"{module} takes a public name; import its own module"
+        assert rank_of(wanted) <= rank_of(module), f"{module} imports {wanted}"
+
+
+def test_no_file_imports_itself_in_a_circle() -> None:
+    """Only what is imported when a file is loaded counts, not what a function brings in."""
+    arrows = {}
+    for path in files():
+        top = ast.Module(ast.parse(path.read_text()).body, type_ignores=[])
+        top.body = [node for node in top.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        arrows[module_of(path)] = set(imports_of(top)) - {module_of(path)}
+    while arrows:
+        free = {module for module, wanted in arrows.items() if not wanted & arrows.keys()}
+        assert free, f"a circle of imports among {sorted(arrows)}"
+        arrows = {module: wanted for module, wanted in arrows.items() if module not in free}
+
+
+def test_imports_are_absolute() -> None:
+    for path in files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), module_of(path)
+
+
+def test_every_file_says_what_it_is() -> None:
+    for path in [*files(), SOURCE / "__init__.py"]:
+        assert ast.get_docstring(ast.parse(path.read_text())), module_of(path)
+
+
+def test_every_attack_file_is_in_the_table() -> None:
+    found = {
+        path.stem if path.name != "__init__.py" else path.parent.name
+        for path in (SOURCE / "attacks").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    homes = {
+        cls.__module__.removeprefix("pinprick.attacks.").split(".")[0] for cls in ATTACKS.values()
+    }
+    assert homes == found - {"attacks", "card", "build"}
+
+
+def test_the_table_is_in_order() -> None:
+    module = import_module("pinprick.attacks")
+    for name, cls in ATTACKS.items():
+        assert cls.card.name == name
+        assert name.isidentifier()
+        assert name == name.lower()
+        assert cls.__name__ in module.__all__
+
+
+def test_public_names_are_listed_once_and_resolve() -> None:
+    assert list(pinprick.__all__) == sorted(pinprick._HOME)
+    for name in pinprick.__all__:
+        assert getattr(pinprick, name) is not None
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    typed = {
+        name.name: node.module
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    assert typed == {name: f"pinprick.{home}" for name, home in pinprick._HOME.items()}
+
+
+def test_a_name_that_is_not_there_is_an_ordinary_error() -> None:
+    with pytest.raises(AttributeError, match="module 'pinprick' has no attribute 'sparsefool'"):
+        pinprick.sparsefool  # noqa: B018
+
+
+def test_the_package_is_typed_and_knows_its_version() -> None:
+    assert (SOURCE / "py.typed").exists()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert pinprick.__version__ == project["version"]
+
+
+@pytest.mark.slow
+def test_importing_the_package_does_not_wait_for_torch() -> None:
+    code = "import sys, pinprick; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,84 @@
+"""The code in README and docs runs as it stands, and every attack has its page.
+
+Blocks marked ``python`` are run in order, those of one page in one namespace, where ``net``,
+``images`` and ``labels`` are there already. A block after ``<!-- not run: why -->`` is left out.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from pinprick import ATTACKS
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(
+    r"(?P<skip><!-- not run: [^>]+ -->\s*)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+
+
+def blocks(text: str) -> list[tuple[int, str]]:
+    """The line that each block to be run begins at, and its code."""
+    return [
+        (text.count("\n", 0, found.start("code")) + 1, found["code"])
+        for found in BLOCK.finditer(text)
+        if not found["skip"]
+    ]
+
+
+WITH_CODE = [page for page in PAGES if page.exists() and blocks(page.read_text())]
+
+
+def small_network() -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = nn.Sequential(
+            nn.Conv2d(3, 8, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 7 * 7, 10)
+        )
+    return net.eval()
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_code_of_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    net = small_network()
+    images = torch.rand(6, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        labels = net(images).argmax(dim=1)
+    names = {"__name__": "page", "net": net, "images": images, "labels": labels}
+    for line, code in blocks(page.read_text()):
+        padded = "\n" * (line - 1) + code  # so that a traceback shows the line of the page
+        exec(compile(padded, str(page), "exec"), names)
+
+
+def test_blocks_are_found_and_left_out_where_they_say_so() -> None:
+    text = (
+        "a\n\n```python\nx = 1\n```\n\n<!-- not run: needs weights -->\n```python\ny = 2\n```\n"
+        "```\nz\n```\n\n```python\nw = 3\n```\n"
+    )
+    assert blocks(text) == [(4, "x = 1\n"), (16, "w = 3\n")]
+
+
+@pytest.mark.parametrize("name", sorted(ATTACKS))
+def test_every_attack_has_its_page(name: str) -> None:
+    page = ROOT / "docs" / "methods" / f"{name}.md"
+    assert page.exists(), f"docs/methods/{name}.md is missing"
+    text = page.read_text()
+    assert text.startswith("# ")
+    assert ATTACKS[name].card.title in text.splitlines()[0]
+
+
+def test_every_page_of_a_method_is_of_an_attack_in_the_table() -> None:
+    pages = {page.stem for page in (ROOT / "docs" / "methods").glob("*.md")} - {"index", "README"}
+    assert pages <= set(ATTACKS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
