@@ -94,7 +94,7 @@ def _training_mode(model: Classifier) -> str:
     modules = [type(module).__name__ for module in model.net.modules() if module.training]
     if not modules:
         return ""
-    telling = sorted(set(modules), key=lambda kind: ("Dropout" not in kind, "Norm" not in kind))
+    telling = sorted(set(modules), key=lambda k: ("Dropout" not in k, "Norm" not in k, k))
     return f"{len(modules)} of its modules are in training mode, such as {', '.join(telling[:3])}"
 
 
