@@ -1,5 +1,6 @@
 """The oracle against brute force, and every sparse attack against the oracle."""
 
+import sys
 from itertools import product
 
 import numpy as np
@@ -8,7 +9,15 @@ import torch
 from scipy.optimize import linprog
 from torch import Tensor, nn
 
-from pinprick import ATTACKS, BadInput, Classifier, Goal, least_likely, run_attack
+from pinprick import (
+    ATTACKS,
+    BadInput,
+    Classifier,
+    Goal,
+    MissingExtra,
+    least_likely,
+    run_attack,
+)
 from pinprick.oracle import (
     exact_images,
     exact_linear,
@@ -196,6 +205,13 @@ def test_the_oracle_says_which_way_leads_to_a_target() -> None:
     large = exact_images(2, (3, 6, 5))
     with pytest.raises(BadInput, match="at most 48 elements, these have 90"):
         fewest_for_target(exact_linear(3, (3, 6, 5)), large, goal)
+
+
+def test_the_integer_program_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    goal = Goal(torch.tensor([0, 0]), torch.tensor([1, 2]))
+    with pytest.raises(MissingExtra, match=r"needs the package scipy; .* 'pinprick\[dev\]'"):
+        fewest_for_target(exact_linear(3, TINY), exact_images(2, TINY), goal)
 
 
 def test_mean_and_std_are_part_of_the_model() -> None:

@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from pinprick import (
@@ -106,6 +108,24 @@ def test_an_attack_that_breaks_the_mask_is_a_bug(
         run_attack(
             returning(lambda problem: problem.images * 0), linear, images, labels, allowed=allowed
         )
+
+
+@given(
+    values=st.lists(st.floats(0, 1, width=32), min_size=6, max_size=6),
+    eps=st.floats(1e-4, 1),
+    step=st.floats(1e-4, 1),
+)
+def test_no_image_and_no_radius_lead_out_of_the_box(
+    values: list[float], eps: float, step: float
+) -> None:
+    images = torch.tensor(values).view(2, 1, 1, 3)
+    weight = torch.tensor([[1.0, -1.0], [-1.0, 0.5], [0.25, 1.0]])
+    result = run_attack(
+        IFGSM(eps=eps, steps=3, step_size=step), lambda x: x.flatten(1) @ weight, images, [0, 1]
+    )
+    assert result.adversarial.min() >= 0
+    assert result.adversarial.max() <= 1
+    assert (result.linf <= eps + 1e-6).all()
 
 
 def test_a_failure_has_its_reason(linear: Classifier, images: Tensor, labels: Tensor) -> None:

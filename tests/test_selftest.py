@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
+import torch
 
 from pinprick import ATTACKS, Attack, BadInput, Card, Problem
 from pinprick.selftest import FACTORS, Factor, Verdict, run_selftest
@@ -104,6 +105,12 @@ def test_an_attack_that_does_not_repeat_itself_is_found_out(
 def test_an_attack_that_raises_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = verdict_on(Broken, monkeypatch)
     assert verdict == Verdict("broken", False, "ZeroDivisionError: out of zeros")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_all_is_well_on_the_gpu() -> None:
+    assert [verdict for verdict in run_selftest("cuda") if not verdict.passed] == []
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
