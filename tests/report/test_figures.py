@@ -54,8 +54,8 @@ def test_the_compare_figure_has_a_column_for_each_attack(make: Callable[..., Mad
     first, clean, adv = make(Greedy())
     second, _, dense = make(IFGSM(eps=0.5, step_size=None))
     columns = [
-        Column("Greedy pixels", first, adv),
-        Column("I-FGSM", second, dense, judged=Guess(3, "as the judge sees it", 0.25)),
+        Column("greedy", "Greedy pixels", first, adv),
+        Column("ifgsm", "I-FGSM", second, dense, judged=Guess(3, "as the judge sees it", 0.25)),
     ]
     figure = compare_figure(clean, columns, title="picture", clean_guess=first.clean)
     above, below = np.array(figure.axes).reshape(2, 3)

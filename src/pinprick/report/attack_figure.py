@@ -4,14 +4,14 @@ from matplotlib.figure import Figure
 
 from pinprick.report.changes import draw_changes, draw_picture, write_around
 from pinprick.report.row import Row
-from pinprick.report.words import changed, duration, said_below
+from pinprick.report.words import changed, duration, fate, said_below
 from pinprick.types import Picture
 
 
 def attack_figure(row: Row, clean: Picture, adv: Picture, *, title: str) -> Figure:
     """Three panels: the clean image, the changed pixels enlarged, the adversarial image."""
     figure = Figure(figsize=(10.2, 4.6), dpi=150, layout="constrained")
-    figure.suptitle(f"{title}: {outcome(row)}", fontsize=11, parse_math=False)
+    figure.suptitle(f"{title}: {_outcome(row)}", fontsize=11, parse_math=False)
     before, change, after = figure.subplots(1, 3)
     draw_picture(before, clean)
     write_around(before, "clean", said_below(row.clean, 32), size=10)
@@ -23,11 +23,7 @@ def attack_figure(row: Row, clean: Picture, adv: Picture, *, title: str) -> Figu
     return figure
 
 
-def outcome(row: Row) -> str:
-    """How it went, in a few words."""
+def _outcome(row: Row) -> str:
+    time = "" if row.skipped else f" in {duration(row.seconds)}"
     goal = "" if row.target_name is None else f"; wanted {row.target_name}"
-    if row.skipped:
-        return f"nothing to do, the goal was met before{goal}"
-    if not row.success:
-        return f"not fooled ({row.remark}) in {duration(row.seconds)}{goal}"
-    return f"fooled in {duration(row.seconds)}{goal}"
+    return f"{fate(row)}{time}{goal}"

@@ -38,9 +38,9 @@ def write_around(axes: Axes, above: str, below: str, *, size: int = 9) -> None:
 def draw_changes(axes: Axes, clean: Picture, adv: Picture) -> str:
     """The change from ``clean`` to ``adv``; gives back a line on how it was drawn."""
     changed = (clean != adv).any(dim=0).cpu()
-    places = [(int(row), int(column)) for row, column in changed.nonzero()]
-    if len(places) > _DENSE * changed.numel():
+    if changed.sum() > _DENSE * changed.numel():
         return _draw_difference(axes, clean, adv)
+    places: list[list[int]] = changed.nonzero().tolist()
     grey = clean.detach().cpu().float().mean(dim=0, keepdim=True)
     draw_picture(axes, 0.72 + 0.28 * grey)
     if not places:
@@ -63,9 +63,8 @@ def _draw_difference(axes: Axes, clean: Picture, adv: Picture) -> str:
 
 
 def _add(axes: Axes, shapes: list[Rectangle] | list[Circle], **style: Any) -> None:
-    axes.add_collection(
-        PatchCollection(shapes, **style), autolim=False
-    )  # the image sets the limits
+    """Drawn over the image, which alone sets the limits of the panel."""
+    axes.add_collection(PatchCollection(shapes, **style), autolim=False)
 
 
 def _side(count: int, area: int, short_side: int) -> float:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from pinprick.report.changes import draw_changes, draw_picture, write_around
 from pinprick.report.row import Guess, Row
-from pinprick.report.words import changed, duration, folded, said_below
+from pinprick.report.words import changed, duration, fate, folded, said_below
 from pinprick.types import Picture
 
 
@@ -16,12 +16,14 @@ class Column:
     """What one attack did to the image.
 
     Attributes:
+        name: Name of the attack in tables.
         title: Name of the attack in print.
         row: What was measured.
         adv: The image it made.
         judged: What another model says of that image, where one was asked.
     """
 
+    name: str
     title: str
     row: Row
     adv: Picture
@@ -50,5 +52,5 @@ def compare_figure(
 
 def _caption(row: Row) -> str:
     """Both counts, the time, and why the model that was attacked is not fooled, if so."""
-    failed = "" if row.success else f"\n{folded(f'not fooled: {row.remark}', 30)}"
+    failed = "" if row.success and not row.skipped else f"\n{folded(fate(row), 30)}"
     return f"{changed(row)}\n{duration(row.seconds)}{failed}"

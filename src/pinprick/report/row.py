@@ -30,6 +30,7 @@ class Row:
         clean, adversarial, rounded: What the model says before, after, and after 8-bit rounding.
         needed_pixels, needed_elements: None where the goal was not met.
         seconds: The time of its batch, shared out over the images that were attacked in it.
+        peak_memory: Most memory that the GPU held in its batch, in bytes; None on a CPU.
     """
 
     label: int
@@ -57,6 +58,7 @@ class Row:
     out_of_budget: bool
     batch_size: int
     seconds: float
+    peak_memory: int | None
     remark: str
 
 
@@ -97,6 +99,7 @@ def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
                 out_of_budget=bool(result.out_of_budget[i]),
                 batch_size=int(result.batch_size[i]),
                 seconds=0.0 if skipped else result.seconds / attacked,
+                peak_memory=result.peak_memory,
                 remark=result.remarks[i],
             )
         )

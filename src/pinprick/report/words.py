@@ -15,6 +15,13 @@ def said_below(guess: Guess, width: int = 26) -> str:
     return whole if len(whole) <= width else f"{folded(guess.name, width)}\n{guess.confidence:.2f}"
 
 
+def fate(row: Row) -> str:
+    """How it went with one image, in a few words."""
+    if row.skipped:
+        return "already wrong" if row.target is None else "already there"
+    return "fooled" if row.success else row.remark
+
+
 def changed(row: Row) -> str:
     """Both counts, a line each."""
     return (
