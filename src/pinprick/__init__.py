@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pinprick.result import AttackResult
     from pinprick.run import attack_batches, run_attack
     from pinprick.store import load_result, save_result
+    from pinprick.zoo import load_model
 
 __version__ = "0.1.0"
 
@@ -42,6 +43,7 @@ _HOME = {
     "describe": "attacks.build",
     "find_attack": "attacks",
     "least_likely": "goal",
+    "load_model": "zoo",
     "load_result": "store",
     "run_attack": "run",
     "save_result": "store",
@@ -68,6 +70,7 @@ __all__ = [
     "describe",
     "find_attack",
     "least_likely",
+    "load_model",
     "load_result",
     "run_attack",
     "save_result",

@@ -5,8 +5,7 @@ import difflib
 from pinprick.errors import UnknownName
 from pinprick.model import Classifier
 
-DEFAULT_MODEL = "efficientnet_lite0"
-_FORMS = (DEFAULT_MODEL, "torchvision:NAME", "timm:NAME", "package.module:function")
+_FORMS = ("efficientnet_lite0", "torchvision:NAME", "timm:NAME", "package.module:function")
 
 
 def load_model(name: str) -> Classifier:
@@ -18,7 +17,7 @@ def load_model(name: str) -> Classifier:
             ``Classifier`` or a network of images in [0, 1].
     """
     source, colon, rest = name.partition(":")
-    if name == DEFAULT_MODEL:
+    if name == "efficientnet_lite0":
         from pinprick.zoo import efficientnet_lite0
 
         return efficientnet_lite0.load()
