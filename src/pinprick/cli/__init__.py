@@ -1,0 +1,52 @@
+"""The command line: one file for each command, and here the list of them."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from pinprick import __version__
+from pinprick.cli import attack, attacks, check, compare, selftest
+from pinprick.errors import PinprickError
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help, at once
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("attack")(attack.main)
+app.command("compare")(compare.main)
+app.command("attacks")(attacks.main)
+app.command("check")(check.main)
+app.command("selftest")(selftest.main)
+
+
+@app.callback(invoke_without_command=True)
+def pinprick(
+    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
+) -> None:
+    """Find the fewest pixels that fool an image classifier, and see why they do."""
+    if version:
+        typer.echo(f"pinprick {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; what the user can mend becomes one line and exit status 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        sys.exit(app(arguments or ["--help"], prog_name="pinprick", standalone_mode=False))
+    except PinprickError as error:
+        _give_up(str(error))
+    except typer.Abort:
+        sys.exit(130)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what every misuse of the command line has
+            raise
+        _give_up(f"{error.format_message()}; see pinprick --help")
+
+
+def _give_up(message: str) -> None:
+    typer.secho(f"pinprick: {' '.join(message.split())}", err=True, fg="red")
+    sys.exit(2)

@@ -1,0 +1,77 @@
+"""What ``pinprick attack`` prints and writes: a table for people, a document for programs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from pinprick.cli.console import print_table
+from pinprick.cli.inputs import Inputs, print_note
+from pinprick.cli.place import surroundings
+from pinprick.model import Classifier
+from pinprick.report.gallery import Exhibit
+from pinprick.report.words import fate, said, share
+from pinprick.result import AttackResult
+
+COLUMNS = (
+    "picture",
+    "label",
+    "before",
+    "after",
+    ">pixels",
+    ">elements",
+    ">passes",
+    ">seconds",
+    "outcome",
+)
+
+
+def print_attacks(title: str, shown: Sequence[Exhibit], inputs: Inputs) -> None:
+    """The table, and how many were fooled of those that were right."""
+    typer.echo(title)
+    print_table(COLUMNS, [_cells(*pair) for pair in zip(shown, inputs.label_words, strict=True)])
+    right = [exhibit for exhibit in shown if exhibit.row.correct]
+    fooled = sum(exhibit.row.success for exhibit in right)
+    typer.echo(f"fooled {fooled} of {len(right)} that were right to begin with")
+    print_note(inputs)
+
+
+def outcome(exhibit: Exhibit) -> str:
+    """How it went, and whether the PNG on the disk still fools."""
+    row = exhibit.row
+    lost = row.success and not row.skipped and not exhibit.reread_fools
+    return f"fooled, but not as PNG: {said(exhibit.reread)}" if lost else fate(row)
+
+
+def attack_document(
+    result: AttackResult, shown: Sequence[Exhibit], inputs: Inputs, model: Classifier
+) -> dict[str, Any]:
+    """Every number of the images done so far, ``result`` being the latest batch of them."""
+    return {
+        "format": 1,
+        "attack": result.attack,
+        "model": result.model,
+        "seed": result.seed,
+        "seconds": sum(exhibit.row.seconds for exhibit in shown),
+        **surroundings(model),
+        "unreadable": inputs.unreadable_files(),
+        "images": [
+            {**exhibit.plain(), "label_from": source}
+            for exhibit, source in zip(shown, inputs.label_from, strict=False)
+        ],
+    }
+
+
+def _cells(exhibit: Exhibit, label: str) -> tuple[str, ...]:
+    row = exhibit.row
+    return (
+        exhibit.photo.name,
+        label,
+        said(row.clean),
+        said(row.adversarial),
+        f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",
+        f"{row.l0_elements} ({share(row.l0_elements_percent)})",
+        f"{row.forwards} + {row.backwards}",
+        f"{row.seconds:.2f}",
+        outcome(exhibit),
+    )

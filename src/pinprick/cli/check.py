@@ -1,0 +1,50 @@
+"""``pinprick check``: is this model fit to be measured?"""
+
+import typer
+
+from pinprick.cli import options
+
+
+def main(
+    images: options.Pictures = None,
+    model: options.ModelName = options.DEFAULT_MODEL,
+    label: options.Labels = None,
+    device: options.Device = "auto",
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """See whether a model is fit to be measured.
+
+    Looks for what makes numbers meaningless, such as softmax outputs, random logits or zero
+    gradients; at the accuracy too, where the true classes are given.
+
+    The exit status is 0 when nothing was found, and 2 when something is to be put right.
+    """
+    from dataclasses import asdict
+
+    from pinprick.checks import check_model
+    from pinprick.cli.folder import as_json
+    from pinprick.cli.inputs import read_inputs
+    from pinprick.cli.place import load_on
+
+    classifier = load_on(model, device)
+    inputs = read_inputs(images or [], classifier, labels=label or [], quiet=quiet)
+    labels = inputs.labels if "model" not in inputs.label_from else None
+    flags = check_model(classifier, inputs.images, labels)
+    if json:
+        document = {
+            "model": classifier.name,
+            "images": len(inputs.photos),
+            "flags": [asdict(flag) for flag in flags],
+            "unreadable": inputs.unreadable_files(),
+        }
+        typer.echo(as_json(document))
+    elif flags:
+        for flag in flags:
+            typer.echo(f"{flag.name}: {flag.sentence}; {flag.advice}")
+    else:
+        count = len(inputs.photos)
+        seen = f"{count} image{'s' if count != 1 else ''}"
+        typer.echo(f"{classifier.name}: nothing to put right, seen on {seen}")
+    if flags or inputs.unreadable:
+        raise typer.Exit(2)

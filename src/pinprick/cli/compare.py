@@ -1,0 +1,86 @@
+"""``pinprick compare``: several attacks on the same pictures, side by side."""
+
+from typing import Annotated
+
+import typer
+
+from pinprick.cli import options
+
+
+def main(
+    images: options.Pictures = None,
+    attacks: Annotated[
+        str, typer.Option(metavar="A,B,C", help="Attacks by name; `pinprick attacks` lists them.")
+    ] = options.DEFAULT_COMPARISON,
+    model: options.ModelName = options.DEFAULT_MODEL,
+    judge: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Another model, whose class and confidence are shown."),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ATTACK.KEY=VALUE", help="A setting of one attack, as pgd.steps=20; repeatable."
+        ),
+    ] = None,
+    label: options.Labels = None,
+    target: options.Target = None,
+    out: options.Folder = options.DEFAULT_FOLDER,
+    seed: options.Seed = 0,
+    batch_size: options.BatchSize = None,
+    device: options.Device = "auto",
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Set several attacks side by side on the same pictures.
+
+    Prints a table, and writes for each picture a figure with a column for each attack, and
+    compare.json with every number, to a folder.
+
+    The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
+    that is no picture; the other files are attacked all the same.
+    """
+    from pinprick.attacks.build import build
+    from pinprick.cli.compare_output import compare_document, print_comparisons
+    from pinprick.cli.console import remark, watch
+    from pinprick.cli.folder import as_json, open_folder, write_json
+    from pinprick.cli.inputs import read_inputs
+    from pinprick.cli.place import choose_batch_size, load_on
+    from pinprick.report.comparison import add_columns, save_comparison, start_comparisons
+    from pinprick.run import attack_batches
+
+    chosen = [build(spec) for spec in options.read_attacks(attacks, option or [])]
+    open_folder(out)
+    classifier = load_on(model, device)
+    other = None if judge is None else load_on(judge, device)
+    inputs = read_inputs(images or [], classifier, labels=label or [], target=target, quiet=quiet)
+    runs = [  # all of them, so that everything is checked before the first starts
+        attack_batches(
+            attack,
+            classifier,
+            inputs.images,
+            inputs.labels,
+            targets=inputs.targets,
+            seed=seed,
+            batch_size=choose_batch_size(batch_size, classifier),
+        )
+        for attack in chosen
+    ]
+    comparisons = start_comparisons(inputs.photos, inputs.images, inputs.logits, classifier, other)
+    for attack, batches in zip(chosen, runs, strict=True):
+        done = 0
+        for result in watch(batches, len(comparisons), attack.card.title, quiet=quiet):
+            add_columns(comparisons[done:], attack, result, classifier, other)
+            done += len(result)
+    for comparison in comparisons:
+        save_comparison(comparison, out)
+    document = compare_document(comparisons, chosen, inputs, classifier, other, seed)
+    write_json(document, out / "compare.json")
+    if json:
+        typer.echo(as_json(document))
+    else:
+        print_comparisons(comparisons, inputs)
+    if not quiet:
+        remark(f"figures and compare.json are in {out}")
+    if inputs.unreadable:
+        raise typer.Exit(2)

@@ -1,0 +1,76 @@
+"""What ``pinprick compare`` prints and writes: a table for people, a document for programs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pinprick.attacks.build import describe
+from pinprick.attacks.card import Attack
+from pinprick.cli.console import print_table
+from pinprick.cli.inputs import Inputs, print_note
+from pinprick.cli.place import surroundings
+from pinprick.model import Classifier
+from pinprick.report.compare_figure import Column
+from pinprick.report.comparison import Comparison
+from pinprick.report.words import fate, said, share
+
+_COUNTS = (">pixels", ">elements", ">passes", ">seconds", "outcome")
+
+
+def print_comparisons(comparisons: Sequence[Comparison], inputs: Inputs) -> None:
+    """One line for each picture and attack."""
+    judged = any(comparison.judged is not None for comparison in comparisons)
+    columns = (
+        "picture",
+        "label",
+        "before",
+        "attack",
+        "after",
+        *(("judge",) if judged else ()),
+        *_COUNTS,
+    )
+    print_table(
+        columns,
+        [
+            (comparison.photo.name, label, said(comparison.clean), *_cells(column))
+            for comparison, label in zip(comparisons, inputs.label_words, strict=True)
+            for column in comparison.columns
+        ],
+    )
+    print_note(inputs)
+
+
+def compare_document(
+    comparisons: Sequence[Comparison],
+    attacks: Sequence[Attack],
+    inputs: Inputs,
+    model: Classifier,
+    judge: Classifier | None,
+    seed: int,
+) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "attacks": [describe(attack) for attack in attacks],
+        "model": model.name,
+        "judge": None if judge is None else judge.name,
+        "seed": seed,
+        **surroundings(model),
+        "unreadable": inputs.unreadable_files(),
+        "images": [
+            {**comparison.plain(), "label_from": source}
+            for comparison, source in zip(comparisons, inputs.label_from, strict=True)
+        ],
+    }
+
+
+def _cells(column: Column) -> tuple[str, ...]:
+    row = column.row
+    return (
+        column.name,
+        said(row.adversarial),
+        *(() if column.judged is None else (said(column.judged),)),
+        f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",
+        f"{row.l0_elements} ({share(row.l0_elements_percent)})",
+        f"{row.forwards} + {row.backwards}",
+        f"{row.seconds:.2f}",
+        fate(row),
+    )

@@ -1,0 +1,147 @@
+"""What a command is to work on: pictures as the model wants them, their labels and targets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import typer
+from torch import Tensor
+
+from pinprick.cli.classes import find_class
+from pinprick.cli.console import remark
+from pinprick.data.photographs import read_photographs
+from pinprick.data.pictures import Photo, Unreadable, read_pictures
+from pinprick.errors import BadInput
+from pinprick.goal import least_likely
+from pinprick.intake import check_answers
+from pinprick.model import Classifier
+
+_SEVERAL = 16  # pictures that the model is asked about at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Pictures that were read, ready for the model.
+
+    Attributes:
+        photos: The pictures, in order.
+        unreadable: Files that were set aside.
+        images: The pictures as the model wants them, in [0, 1].
+        logits: What the model says of them.
+        labels: The class of each.
+        label_from: Where each label comes from: "given", "known", or "model" for its own guess.
+        label_words: The same labels in words, with a star where they are the model's own guess.
+        targets: The class each is to be taken for, if any.
+    """
+
+    photos: list[Photo]
+    unreadable: list[Unreadable]
+    images: Tensor
+    logits: Tensor
+    labels: Tensor
+    label_from: list[str]
+    label_words: list[str]
+    targets: Tensor | None
+
+    def unreadable_files(self) -> list[dict[str, str]]:
+        return [{"path": str(file.path), "reason": file.reason} for file in self.unreadable]
+
+
+def print_note(inputs: Inputs) -> None:
+    """What the star in a table means, if there is one."""
+    if "model" in inputs.label_from:
+        typer.echo("* no label is known: the model's own clean prediction is taken for it")
+
+
+def read_inputs(
+    paths: Sequence[Path],
+    model: Classifier,
+    *,
+    labels: Sequence[str] = (),
+    target: str | None = None,
+    quiet: bool = False,
+) -> Inputs:
+    """Read the pictures, or those of the demo; say on stderr what is wrong with any of them."""
+    photos, unreadable = read_pictures(paths) if paths else (read_photographs(), [])
+    for file in unreadable:
+        remark(f"pinprick: {file.path}: {file.reason}")
+    if not photos:
+        raise BadInput("there is no picture to work on")
+    for photo in photos:
+        if photo.remark and not quiet:
+            remark(f"{photo.path}: {photo.remark}")
+    images = prepare(photos, model)
+    logits = ask(model, images)
+    true, label_from = find_labels(photos, model, logits, labels)
+    return Inputs(
+        photos=photos,
+        unreadable=unreadable,
+        images=images,
+        logits=logits,
+        labels=true,
+        label_from=label_from,
+        label_words=[
+            f"{model.class_name(label)}{' *' if source == 'model' else ''}"
+            for label, source in zip(true.tolist(), label_from, strict=True)
+        ],
+        targets=None if target is None else find_targets(target, photos, model, logits, true),
+    )
+
+
+def prepare(photos: Sequence[Photo], model: Classifier) -> Tensor:
+    """One tensor of all pictures, as the model wants them."""
+    images = [model.prepare(photo.image) for photo in photos]
+    for photo, image in zip(photos, images, strict=True):
+        if image.shape != images[0].shape:
+            raise BadInput(
+                f"{model.name} leaves pictures at their own size, but {photos[0].name} is "
+                f"{tuple(images[0].shape)} and {photo.name} {tuple(image.shape)}; "
+                "give pictures of one size, or Classifier(prepare=...)"
+            )
+    return torch.stack(images)
+
+
+def ask(model: Classifier, images: Tensor) -> Tensor:
+    """What the model says of any number of images, a few at a time."""
+    with model.frozen(), torch.no_grad():
+        answers = [
+            check_answers(model(part.to(model.device or part.device)), part).to(images.device)
+            for part in images.split(_SEVERAL)
+        ]
+    return torch.cat(answers)
+
+
+def find_labels(
+    photos: Sequence[Photo], model: Classifier, logits: Tensor, given: Sequence[str]
+) -> tuple[Tensor, list[str]]:
+    """The class of each picture: the one given, the one known, or the model's own guess."""
+    count = logits.shape[1]
+    if given:
+        if len(given) not in (1, len(photos)):
+            raise BadInput(f"{len(given)} labels for {len(photos)} pictures; give one, or one each")
+        found = [find_class(text, model, count) for text in given]
+        return torch.tensor(found * (len(photos) // len(found))), ["given"] * len(photos)
+    labels = logits.argmax(dim=1)
+    label_from = ["model"] * len(photos)
+    for i, photo in enumerate(photos):
+        if photo.label is not None and photo.label in model.classes:
+            labels[i] = model.classes.index(photo.label)
+            label_from[i] = "known"
+    return labels, label_from
+
+
+def find_targets(
+    target: str, photos: Sequence[Photo], model: Classifier, logits: Tensor, labels: Tensor
+) -> Tensor:
+    """The class each picture is to be taken for, never its label."""
+    if target == "least-likely":
+        return least_likely(logits, labels)
+    wanted = find_class(target, model, logits.shape[1])
+    for photo, label in zip(photos, labels.tolist(), strict=True):
+        if label == wanted:
+            raise BadInput(
+                f"{photo.name} is labelled {model.class_name(label)} already; "
+                "a target must be another class"
+            )
+    return torch.full_like(labels, wanted)

@@ -1,0 +1,98 @@
+"""The arguments that several commands share, and their defaults."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pinprick.errors import BadInput
+
+DEFAULT_MODEL = "efficientnet_lite0"
+DEFAULT_ATTACK = "greedy"  # the best sparse attack there is
+DEFAULT_COMPARISON = f"ifgsm,{DEFAULT_ATTACK}"
+DEFAULT_FOLDER = Path("pinprick-out")
+
+Pictures = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="IMAGES",
+        help="Picture files, or folders of them; the photographs of the demo if there are none.",
+        show_default=False,
+    ),
+]
+ModelName = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="efficientnet_lite0, torchvision:NAME, timm:NAME, or package.module:function.",
+    ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="CLASS",
+        help="The true class, by number or in words: one for all pictures, or one for each in turn."
+        " Without it, what the model says of the clean picture.",
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CLASS|least-likely",
+        help="The class to be taken for, by number or in words; without it, any but the label.",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same images.")]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="COUNT",
+        help="Pictures to attack at a time; by default 1 on a CPU, and what fits on a GPU.",
+    ),
+]
+Device = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="cpu, cuda, cuda:1, mps; auto takes a GPU where there is one."
+    ),
+]
+Folder = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="The folder that files are written to.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar and no remarks.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def read_options(given: Iterable[str]) -> dict[str, str]:
+    """``["eps=8/255"]`` as ``{"eps": "8/255"}``; what the values mean, the attack decides."""
+    options: dict[str, str] = {}
+    for text in given:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (key and equals and value):
+            raise BadInput(f"an option is written key=value, as in eps=8/255; got {text!r}")
+        if key in options:
+            raise BadInput(f"the option {key} is given twice, as {options[key]} and {value}")
+        options[key] = value
+    return options
+
+
+def read_attacks(names: str, given: Iterable[str]) -> list[dict[str, str]]:
+    """``"pgd,greedy"`` and ``["pgd.steps=20"]`` as one description for each attack."""
+    specs: dict[str, dict[str, str]] = {}
+    for name in (name.strip() for name in names.split(",")):
+        if name in specs:
+            raise BadInput(f"the attack {name} is listed twice")
+        specs[name] = {"name": name}
+    for key, value in read_options(given).items():
+        name, dot, setting = key.partition(".")
+        if not (dot and setting) or name not in specs:
+            raise BadInput(
+                f"an option of compare starts with one of its attacks, as in "
+                f"{next(iter(specs))}.key=value; got {key}={value}"
+            )
+        specs[name][setting] = value
+    return list(specs.values())

@@ -1,0 +1,148 @@
+"""``pinprick attack`` prints what happened, and leaves files that say the same."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from cli.conftest import Run
+from pinprick.report.png import read_png
+from pinprick.zoo import load_model
+
+MODEL = ("--model", "cli_test_models:colours", "--attack", "greedy")
+
+
+def test_prints_a_table_of_what_it_took(run: Run, picture: Path, tmp_path: Path) -> None:
+    shell = run("attack", picture, *MODEL)
+    assert shell.status == 0
+    head, *_, summary, note = [line for line in shell.out.splitlines() if line.strip()]
+    assert head == "Greedy pixels on colours"
+    for words in ("red *", "red 0.86", "green 0.5", "11 (17 %)", "22 (11 %)", "fooled"):
+        assert words in shell.out
+    (row,) = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())["images"]
+    assert f" {row['forwards']} + {row['backwards']} " in shell.out
+    assert f" {row['seconds']:.2f} " in shell.out
+    assert summary == "fooled 1 of 1 that were right to begin with"
+    assert note == "* no label is known: the model's own clean prediction is taken for it"
+    assert shell.err == "pictures, figures and result.json are in pinprick-out\n"
+
+
+def test_the_png_on_the_disk_still_fools(run: Run, picture: Path, tmp_path: Path) -> None:
+    run("attack", picture, *MODEL, "--out", "made")
+    image = read_png(tmp_path / "made" / "brick-adversarial.png")
+    with torch.no_grad():
+        assert load_model(MODEL[1])(image[None]).argmax() == 1
+    with Image.open(tmp_path / "made" / "brick-figure.png") as figure:
+        assert figure.width > 1000
+
+
+def test_a_png_that_stops_fooling_is_said(run: Run, tmp_path: Path) -> None:
+    Image.new("RGB", (8, 8), (100, 108, 9)).save(tmp_path / "edge.png")
+    arguments = ("attack", "edge.png", "--model", "cli_test_models:fragile", "--attack", "ifgsm")
+    shell = run(*arguments, "--option", "eps=0.0015", "--option", "step_size=none")
+    assert "fooled, but not as PNG: warm" in shell.out
+    (row,) = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())["images"]
+    assert row["success"]
+    assert not row["survives_8bit"]
+    assert row["png"]["fools"] is False
+    assert row["png"]["name"] == "warm"
+
+
+def test_json_is_the_file_and_nothing_else(run: Run, picture: Path, tmp_path: Path) -> None:
+    shell = run("attack", picture, *MODEL, "--json", "--quiet", "--seed", "7")
+    document = json.loads(shell.out)
+    assert document == json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
+    assert shell.err == ""
+    assert document["attack"]["name"] == "greedy"
+    assert (document["model"], document["seed"], document["device"]) == ("colours", 7, "cpu")
+    (row,) = document["images"]
+    assert (row["name"], row["label"], row["label_name"]) == ("brick", 0, "red")
+    assert (row["label_from"], row["target"]) == ("model", None)
+    assert (row["l0_pixels"], row["l0_elements"], row["needed_pixels"]) == (11, 22, 11)
+    assert row["backwards"] == 11
+    assert row["files"] == {"adversarial": "brick-adversarial.png", "figure": "brick-figure.png"}
+
+
+@pytest.mark.parametrize(
+    ("target", "reached"),
+    [("blue", "blue"), ("2", "blue"), ("least-likely", "blue"), ("1", "green")],
+)
+def test_a_target_is_a_number_words_or_the_least_likely(
+    run: Run, picture: Path, target: str, reached: str
+) -> None:
+    shell = run("attack", picture, *MODEL, "--target", target, "--json")
+    (row,) = json.loads(shell.out)["images"]
+    assert row["target_name"] == row["adversarial"]["name"] == reached
+    assert row["success"]
+
+
+def test_a_given_label_that_the_model_misses_is_not_attacked(run: Run, picture: Path) -> None:
+    shell = run("attack", picture, *MODEL, "--label", "Blue")
+    assert "already wrong" in shell.out
+    assert "fooled 0 of 0 that were right to begin with" in shell.out
+    assert "*" not in shell.out
+
+
+def test_settings_reach_the_attack(run: Run, picture: Path) -> None:
+    shell = run("attack", picture, *MODEL, "--option", "max_pixels=10", "--json")
+    document = json.loads(shell.out)
+    assert document["attack"]["max_pixels"] == 10
+    assert document["images"][0]["remark"] == "not found"
+    assert document["images"][0]["needed_pixels"] is None
+
+
+def test_broken_files_are_named_and_the_others_attacked(
+    run: Run, picture: Path, tmp_path: Path
+) -> None:
+    whole = picture.read_bytes()
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "half.png").write_bytes(whole[:40])
+    (tmp_path / "photos" / "notes.txt").write_text("hello")
+    picture.rename(tmp_path / "photos" / "whole.png")
+    shell = run("attack", "photos", "gone.png", *MODEL, "--quiet", "--json")
+    assert shell.status == 2
+    document = json.loads(shell.out)
+    assert [row["name"] for row in document["images"]] == ["whole"]
+    assert document["images"][0]["success"]
+    names = [Path(file["path"]).name for file in document["unreadable"]]
+    assert names == ["half.png", "notes.txt", "gone.png"]
+    assert [line.split(":")[0] for line in shell.err.splitlines()] == ["pinprick"] * 3
+    assert "gone.png: there is no such file" in shell.err
+
+
+def test_what_was_decided_about_a_picture_is_said(run: Run, tmp_path: Path) -> None:
+    Image.new("RGBA", (8, 8), (200, 0, 0, 128)).save(tmp_path / "glass.png")
+    shell = run("attack", "glass.png", *MODEL)
+    assert "glass.png: transparent, put on white" in shell.err
+    assert "transparent" not in run("attack", "glass.png", *MODEL, "--quiet").err
+
+
+def test_a_batch_gives_each_picture_its_own_row(run: Run, tmp_path: Path) -> None:
+    for name, colour in {"a": (150, 100, 50), "b": (10, 20, 200), "c": (90, 91, 92)}.items():
+        Image.new("RGB", (8, 8), colour).save(tmp_path / f"{name}.png")
+    arguments = ("attack", "a.png", "b.png", "c.png", *MODEL, "--json")
+    together = json.loads(run(*arguments, "--batch-size", "3").out)["images"]
+    alone = json.loads(run(*arguments).out)["images"]
+    assert [row["batch_size"] for row in together + alone] == [3, 3, 3, 1, 1, 1]
+    assert [row["l0_pixels"] for row in together] == [row["l0_pixels"] for row in alone]
+
+
+def test_the_photographs_of_the_demo_are_the_default(run: Run) -> None:
+    shell = run("attack", *MODEL, "--attack", "fgsm", "--json")
+    rows = json.loads(shell.out)["images"]
+    names = ["chelsea", "coffee", "camera", "rocket", "motorcycle"]
+    assert [row["name"] for row in rows] == names
+    assert {row["label_from"] for row in rows} == {"model"}  # other classes than ImageNet's
+
+
+@pytest.mark.slow
+def test_the_embedded_model_is_fooled_and_knows_known_labels(run: Run, tmp_path: Path) -> None:
+    shell = run("attack", "--attack", "ifgsm", "--option", "steps=3", "--json")
+    rows = {row["name"]: row for row in json.loads(shell.out)["images"]}
+    assert rows["coffee"]["label_from"] == rows["camera"]["label_from"] == "known"
+    assert rows["chelsea"]["label_from"] == "model"
+    assert rows["chelsea"]["label_name"] == "tiger cat"
+    assert all(row["success"] and row["png"]["fools"] for row in rows.values())
+    assert len(list((tmp_path / "pinprick-out").glob("*-adversarial.png"))) == 5

@@ -1,0 +1,80 @@
+"""``pinprick compare`` sets attacks side by side, and a judge may have a say."""
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from cli.conftest import Run
+
+MODEL = ("--model", "cli_test_models:colours")
+
+
+def test_prints_a_line_for_each_picture_and_attack(run: Run, picture: Path) -> None:
+    shell = run("compare", picture, *MODEL, "--attacks", "ifgsm, greedy")
+    assert shell.status == 0
+    lines = [line for line in shell.out.splitlines() if "brick" in line]
+    assert ["ifgsm" in lines[0], "greedy" in lines[1], len(lines)] == [True, True, 2]
+    assert "11 (17 %)" in lines[1]
+    assert "64 (100 %)" in lines[0]
+    assert shell.err == "figures and compare.json are in pinprick-out\n"
+
+
+def test_writes_a_figure_and_every_number(run: Run, picture: Path, tmp_path: Path) -> None:
+    shell = run("compare", picture, *MODEL, "--attacks", "greedy,fgsm", "--out", "made", "--json")
+    document = json.loads(shell.out)
+    assert document == json.loads((tmp_path / "made" / "compare.json").read_text())
+    assert [attack["name"] for attack in document["attacks"]] == ["greedy", "fgsm"]
+    (entry,) = document["images"]
+    assert [column["attack"] for column in entry["attacks"]] == ["greedy", "fgsm"]
+    assert entry["attacks"][0]["l0_pixels"] == 11
+    with Image.open(tmp_path / "made" / entry["figure"]) as figure:
+        assert figure.width > figure.height > 500
+
+
+def test_a_judge_of_another_size_is_asked_too(run: Run, picture: Path) -> None:
+    arguments = ("compare", picture, *MODEL, "--judge", "cli_test_models:small")
+    shell = run(*arguments, "--attacks", "greedy", "--option", "greedy.max_pixels=40")
+    assert " judge " in shell.out
+    document = json.loads(run(*arguments, "--attacks", "greedy", "--json").out)
+    assert document["judge"] == "small"
+    assert document["images"][0]["judge"]["name"] == "r"
+    assert document["images"][0]["attacks"][0]["judge"]["name"] in ("r", "g")
+
+
+def test_targets_go_to_every_attack(run: Run, picture: Path) -> None:
+    shell = run("compare", picture, *MODEL, "--attacks", "pgd,greedy", "--target", "blue", "--json")
+    columns = json.loads(shell.out)["images"][0]["attacks"]
+    assert [column["target_name"] for column in columns] == ["blue", "blue"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--attacks", "greedy,grady"), "no attack is called 'grady'; did you mean greedy?"),
+        (("--attacks", "greedy,greedy"), "the attack greedy is listed twice"),
+        (("--attacks", "greedy", "--option", "max_pixels=3"), "starts with one of its attacks"),
+        (("--attacks", "greedy", "--option", "pgd.steps=3"), "as in greedy.key=value"),
+        (("--attacks", "greedy,deepfool", "--target", "1"), "deepfool has no targeted form"),
+        (("--judge", "cli_test_models:smal"), "did you mean small?"),
+    ],
+)
+def test_what_does_not_fit_is_said_before_the_work(
+    run: Run, picture: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    shell = run("compare", picture, *MODEL, *arguments)
+    assert (shell.status, shell.out) == (2, "")
+    assert message in shell.err
+    assert len(shell.err.splitlines()) == 1
+    assert not list(tmp_path.glob("pinprick-out/*"))
+
+
+def test_broken_files_are_named_and_the_others_compared(
+    run: Run, picture: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "broken.png").write_text("no picture")
+    shell = run("compare", "broken.png", picture, *MODEL, "--attacks", "greedy")
+    assert shell.status == 2
+    assert "pinprick: broken.png: not a picture" in shell.err
+    assert "fooled" in shell.out

@@ -1,0 +1,63 @@
+"""The commands without files: the table of attacks, the checks and the self-test."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Run
+from pinprick import ATTACKS, build
+from pinprick.selftest import Verdict
+
+
+def test_attacks_lists_every_card(run: Run) -> None:
+    lines = run("attacks").out.splitlines()
+    for name, cls in ATTACKS.items():
+        (line,) = [line for line in lines if line.split()[:1] == [name]]
+        assert cls.card.title in line
+        assert cls.card.paper in line
+
+
+def test_attacks_as_json_can_be_built_again(run: Run) -> None:
+    cards = json.loads(run("attacks", "--json").out)
+    assert [card["name"] for card in cards] == list(ATTACKS)
+    for card in cards:
+        assert build(card["options"]) == ATTACKS[card["name"]]()
+
+
+def test_check_says_when_there_is_nothing_to_put_right(run: Run, picture: Path) -> None:
+    shell = run("check", picture, "--model", "cli_test_models:colours")
+    assert shell.status == 0
+    assert shell.out == "colours: nothing to put right, seen on 1 image\n"
+
+
+def test_check_names_what_is_doubtful(run: Run, picture: Path) -> None:
+    shell = run("check", picture, "--model", "cli_test_models:soft")
+    assert shell.status == 2
+    assert "softmax_outputs: " in shell.out
+    flags = json.loads(run("check", picture, "--model", "cli_test_models:soft", "--json").out)
+    assert "softmax_outputs" in [flag["name"] for flag in flags["flags"]]
+
+
+def test_check_looks_at_accuracy_where_labels_are_given(run: Run, picture: Path) -> None:
+    arguments = ("check", picture, "--model", "cli_test_models:colours", "--label")
+    assert run(*arguments, "red").status == 0
+    assert "low_accuracy" in run(*arguments, "blue").out
+
+
+def test_selftest_passes_here(run: Run) -> None:
+    shell = run("selftest", "--device", "cpu")
+    assert shell.status == 0
+    assert "greedy" in shell.out
+    assert "passed on cpu" in shell.out.splitlines()[-1]
+
+
+def test_a_selftest_that_fails_is_a_bug(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts = [Verdict("sums", True, "exact"), Verdict("pgd", False, "leaves the box")]
+    monkeypatch.setattr("pinprick.selftest.run_selftest", lambda device: verdicts)
+    shell = run("selftest", "--device", "cpu")
+    assert shell.status == 1
+    assert "FAILED    leaves the box" in shell.out
+    assert "1 of 2 passed on cpu" in shell.out
+    document = json.loads(run("selftest", "--device", "cpu", "--json").out)
+    assert document["verdicts"][1] == {"name": "pgd", "passed": False, "detail": "leaves the box"}
