@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):  # what every misuse of the command line has
             raise
-        _give_up(f"{error.format_message()}; see pinprick --help")
+        _give_up(f"{error.format_message().rstrip('.')}; see pinprick --help")
 
 
 def _give_up(message: str) -> None:
