@@ -3,9 +3,9 @@
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
-from torch import Tensor
+from torch import Tensor, nn
 
-from pinprick import Classifier
+from pinprick import Classifier, least_likely
 from pinprick.oracle import exact_images, exact_linear
 
 __all__ = ["exact_images", "exact_linear"]
@@ -31,3 +31,29 @@ def labels(linear: Classifier, images: Tensor) -> Tensor:
     """What the linear model says of the images, so that every one is right to begin with."""
     with torch.no_grad():
         return linear(images).argmax(dim=1)
+
+
+@pytest.fixture
+def targets(linear: Classifier, images: Tensor, labels: Tensor) -> Tensor:
+    """What the linear model believes in least."""
+    with torch.no_grad():
+        return least_likely(linear(images), labels)
+
+
+@pytest.fixture
+def curved() -> Classifier:
+    """A network that is not linear and takes colour images of any size."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        features = nn.Conv2d(3, 8, 3, padding=1)
+        head = nn.Linear(32, 4)
+    features.weight.data *= 8
+    head.weight.data *= 20
+    net = nn.Sequential(features, nn.Tanh(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), head)
+    return Classifier(net.double(), name="curved")
+
+
+@pytest.fixture
+def curved_labels(curved: Classifier, images: Tensor) -> Tensor:
+    with torch.no_grad():
+        return curved(images).argmax(dim=1)

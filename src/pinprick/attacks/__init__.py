@@ -1,6 +1,7 @@
 """All attacks, by name. To add one: write its file, then add its line here."""
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.fgsm import FGSM
 from pinprick.attacks.greedy import Greedy
 from pinprick.attacks.ifgsm import IFGSM
 from pinprick.errors import UnknownName
@@ -9,6 +10,7 @@ ATTACKS: dict[str, type[Attack]] = {
     cls.card.name: cls
     for cls in (
         # l-infinity
+        FGSM,
         IFGSM,
         # l0, white-box
         Greedy,
@@ -23,4 +25,12 @@ def find_attack(name: str) -> type[Attack]:
         raise UnknownName("attack", name, ATTACKS) from None
 
 
-__all__ = ["ATTACKS", "IFGSM", "Attack", "Card", "Greedy", "find_attack"]
+__all__ = [
+    "ATTACKS",
+    "FGSM",
+    "IFGSM",
+    "Attack",
+    "Card",
+    "Greedy",
+    "find_attack",
+]

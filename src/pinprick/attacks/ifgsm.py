@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.box import into_ball, keep_allowed
+from pinprick.parts.signed import check_ball
 from pinprick.problem import Problem
 from pinprick.types import Images
 
@@ -45,8 +45,7 @@ class IFGSM(Attack):
     step_size: float | None = 1 / 255
 
     def __post_init__(self) -> None:
-        if self.eps <= 0 or self.steps < 1:
-            raise BadInput(f"ifgsm needs eps > 0 and steps >= 1, got {self}")
+        check_ball("ifgsm", self.eps, self.steps, self.step_size)
 
     def facts(self) -> Card:
         return replace(self.card, max_forwards=self.steps, max_backwards=self.steps)
