@@ -4,6 +4,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.fgsm import FGSM
 from pinprick.attacks.greedy import Greedy
 from pinprick.attacks.ifgsm import IFGSM
+from pinprick.attacks.rfgsm import RFGSM
 from pinprick.errors import UnknownName
 
 ATTACKS: dict[str, type[Attack]] = {
@@ -11,6 +12,7 @@ ATTACKS: dict[str, type[Attack]] = {
     for cls in (
         # l-infinity
         FGSM,
+        RFGSM,
         IFGSM,
         # l0, white-box
         Greedy,
@@ -29,6 +31,7 @@ __all__ = [
     "ATTACKS",
     "FGSM",
     "IFGSM",
+    "RFGSM",
     "Attack",
     "Card",
     "Greedy",
