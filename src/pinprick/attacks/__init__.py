@@ -4,6 +4,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.fgsm import FGSM
 from pinprick.attacks.greedy import Greedy
 from pinprick.attacks.ifgsm import IFGSM
+from pinprick.attacks.pgd import PGD
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.errors import UnknownName
 
@@ -14,6 +15,7 @@ ATTACKS: dict[str, type[Attack]] = {
         FGSM,
         RFGSM,
         IFGSM,
+        PGD,
         # l0, white-box
         Greedy,
     )
@@ -31,6 +33,7 @@ __all__ = [
     "ATTACKS",
     "FGSM",
     "IFGSM",
+    "PGD",
     "RFGSM",
     "Attack",
     "Card",
