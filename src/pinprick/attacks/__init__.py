@@ -4,6 +4,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.fgsm import FGSM
 from pinprick.attacks.greedy import Greedy
 from pinprick.attacks.ifgsm import IFGSM
+from pinprick.attacks.mifgsm import MIFGSM
 from pinprick.attacks.pgd import PGD
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.errors import UnknownName
@@ -16,6 +17,7 @@ ATTACKS: dict[str, type[Attack]] = {
         RFGSM,
         IFGSM,
         PGD,
+        MIFGSM,
         # l0, white-box
         Greedy,
     )
@@ -33,6 +35,7 @@ __all__ = [
     "ATTACKS",
     "FGSM",
     "IFGSM",
+    "MIFGSM",
     "PGD",
     "RFGSM",
     "Attack",

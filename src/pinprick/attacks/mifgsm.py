@@ -1,0 +1,66 @@
+"""MI-FGSM: signed steps along an accumulated gradient, for examples that carry over.
+
+Dong, Liao, Pang, Su, Zhu, Hu, Li: Boosting adversarial attacks with momentum. CVPR 2018.
+
+    g_{t+1} = m * g_t + grad L(f(x_t)) / |grad L(f(x_t))|_1
+    x_{t+1} = project(x_t - a * sign(g_{t+1}))
+
+``L`` falls as the goal comes nearer and ``project`` goes back to [x - eps, x + eps] and [0, 1].
+One forward and one backward pass a step.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.parts.momentum import accumulate, check_momentum
+from pinprick.parts.signed import check_ball, signed_step
+from pinprick.problem import Problem
+from pinprick.types import Images
+
+
+@dataclass(frozen=True, kw_only=True)
+class MIFGSM(Attack):
+    """Signed steps along an accumulated gradient inside an l-infinity ball.
+
+    Attributes:
+        eps: Radius of the ball, where pixel values run from 0 to 1.
+        steps: Number of gradient steps.
+        step_size: Length of one step, ``a`` above; None for ``eps / steps``.
+        momentum: What is kept of earlier gradients, ``m`` above; 0 for I-FGSM.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="mifgsm",
+        title="MI-FGSM",
+        norm="linf",
+        kind="budget",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        paper="arXiv:1710.06081",
+    )
+
+    eps: float = 16 / 255
+    steps: int = 10
+    step_size: float | None = None
+    momentum: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_ball("mifgsm", self.eps, self.steps, self.step_size)
+        check_momentum("mifgsm", self.momentum)
+
+    def facts(self) -> Card:
+        return replace(self.card, max_forwards=self.steps, max_backwards=self.steps)
+
+    def __call__(self, problem: Problem) -> Images:
+        step_size = self.eps / self.steps if self.step_size is None else self.step_size
+        adv = problem.images
+        velocity = torch.zeros_like(adv)
+        for _ in range(self.steps):
+            grad = problem.gradient(adv, problem.goal.cross_entropy)
+            velocity = accumulate(velocity, grad, self.momentum)
+            adv = signed_step(problem, adv, velocity, step_size, self.eps)
+        return adv
