@@ -1,6 +1,7 @@
 """All attacks, by name. To add one: write its file, then add its line here."""
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.difgsm import DIFGSM
 from pinprick.attacks.fgsm import FGSM
 from pinprick.attacks.greedy import Greedy
 from pinprick.attacks.ifgsm import IFGSM
@@ -18,6 +19,7 @@ ATTACKS: dict[str, type[Attack]] = {
         IFGSM,
         PGD,
         MIFGSM,
+        DIFGSM,
         # l0, white-box
         Greedy,
     )
@@ -33,6 +35,7 @@ def find_attack(name: str) -> type[Attack]:
 
 __all__ = [
     "ATTACKS",
+    "DIFGSM",
     "FGSM",
     "IFGSM",
     "MIFGSM",

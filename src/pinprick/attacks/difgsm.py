@@ -1,0 +1,92 @@
+"""DI-FGSM: signed steps along gradients seen through randomly resized and padded images.
+
+Xie, Zhang, Zhou, Bai, Wang, Ren, Yuille: Improving transferability of adversarial examples with
+input diversity. CVPR 2019.
+
+    g_{t+1} = m * g_t + grad L(f(T(x_t))) / |grad L(f(T(x_t)))|_1
+    x_{t+1} = project(x_t - a * sign(g_{t+1}))
+
+``T`` resizes and pads with probability ``p`` and leaves the image alone otherwise, ``L`` falls as
+the goal comes nearer and ``project`` goes back to [x - eps, x + eps] and [0, 1]. With momentum it
+is M-DI-FGSM. One forward and one backward pass a step.
+
+Differs from the paper: by default the image shrinks inside its own size, which suits every network;
+``resize="enlarge"`` is the paper's and needs one that takes larger images. Each image draws its own
+``T``, where the authors draw one for a batch, and may touch any edge of the canvas, where theirs
+stays a pixel off two of them.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.parts.diversity import Resize, check_diversity, diverse_gradient
+from pinprick.parts.momentum import accumulate, check_momentum
+from pinprick.parts.signed import check_ball, signed_step
+from pinprick.problem import Problem
+from pinprick.types import Images
+
+
+@dataclass(frozen=True, kw_only=True)
+class DIFGSM(Attack):
+    """Signed steps along gradients through random views, inside an l-infinity ball.
+
+    Attributes:
+        eps: Radius of the ball, where pixel values run from 0 to 1.
+        steps: Number of gradient steps.
+        step_size: Length of one step, ``a`` above; None for ``eps / steps``.
+        momentum: What is kept of earlier gradients, ``m`` above; 1 gives M-DI-FGSM.
+        diversity: Probability of a random view, ``p`` above; 0 for I-FGSM.
+        resize: "shrink" keeps the size the network sees, "enlarge" makes it larger.
+        ratio: Side of the image over that of the padded canvas, at the least.
+        pad_value: What is put around the image; 0.5 is the authors' grey.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="difgsm",
+        title="DI-FGSM",
+        norm="linf",
+        kind="budget",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        random=True,
+        paper="arXiv:1803.06978",
+    )
+
+    eps: float = 16 / 255
+    steps: int = 20
+    step_size: float | None = 1 / 255
+    momentum: float = 0.0
+    diversity: float = 0.5
+    resize: Resize = "shrink"
+    ratio: float = 299 / 330
+    pad_value: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_ball("difgsm", self.eps, self.steps, self.step_size)
+        check_momentum("difgsm", self.momentum)
+        check_diversity("difgsm", self.diversity, self.resize, self.ratio, self.pad_value)
+
+    def facts(self) -> Card:
+        return replace(self.card, max_forwards=self.steps, max_backwards=self.steps)
+
+    def __call__(self, problem: Problem) -> Images:
+        step_size = self.eps / self.steps if self.step_size is None else self.step_size
+        adv = problem.images
+        velocity = torch.zeros_like(adv)
+        for step in range(self.steps):
+            grad = diverse_gradient(
+                problem,
+                adv,
+                step=step,
+                probability=self.diversity,
+                resize=self.resize,
+                ratio=self.ratio,
+                pad_value=self.pad_value,
+            )
+            velocity = accumulate(velocity, grad, self.momentum)
+            adv = signed_step(problem, adv, velocity, step_size, self.eps)
+        return adv
