@@ -8,6 +8,7 @@ from pinprick.attacks.ifgsm import IFGSM
 from pinprick.attacks.mifgsm import MIFGSM
 from pinprick.attacks.pgd import PGD
 from pinprick.attacks.rfgsm import RFGSM
+from pinprick.attacks.tifgsm import TIFGSM
 from pinprick.errors import UnknownName
 
 ATTACKS: dict[str, type[Attack]] = {
@@ -20,6 +21,7 @@ ATTACKS: dict[str, type[Attack]] = {
         PGD,
         MIFGSM,
         DIFGSM,
+        TIFGSM,
         # l0, white-box
         Greedy,
     )
@@ -41,6 +43,7 @@ __all__ = [
     "MIFGSM",
     "PGD",
     "RFGSM",
+    "TIFGSM",
     "Attack",
     "Card",
     "Greedy",

@@ -1,0 +1,98 @@
+"""TI-FGSM: signed steps along gradients smoothed over neighbouring pixels.
+
+Dong, Pang, Su, Zhu: Evading defenses to transferable adversarial examples by translation-invariant
+attacks. CVPR 2019.
+
+    g_{t+1} = m * g_t + v / |v|_1,    v = W * grad L(f(T(x_t)))
+    x_{t+1} = project(x_t - a * sign(g_{t+1}))
+
+``W`` is a kernel of sum one, convolved with each channel: to first order, the gradient averaged
+over shifts of the image. ``T`` is the random view of DI-FGSM, taken with probability ``p``; ``L``
+falls as the goal comes nearer and ``project`` goes back to [x - eps, x + eps] and [0, 1]. One
+forward and one backward pass a step. The paper's three attacks:
+
+    TI-FGSM       steps=1,  momentum=0, diversity=0
+    TI-MI-FGSM    steps=10, momentum=1, diversity=0
+    TI-DIM        steps=10, momentum=1, diversity=0.7
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.parts.diversity import Resize, check_diversity, diverse_gradient
+from pinprick.parts.momentum import accumulate, check_momentum
+from pinprick.parts.signed import check_ball, signed_step
+from pinprick.parts.smoothing import Kernel, check_kernel, kernel_profile, smooth
+from pinprick.problem import Problem
+from pinprick.types import Images
+
+
+@dataclass(frozen=True, kw_only=True)
+class TIFGSM(Attack):
+    """Signed steps along smoothed gradients inside an l-infinity ball.
+
+    Attributes:
+        eps: Radius of the ball, where pixel values run from 0 to 1.
+        steps: Number of gradient steps.
+        step_size: Length of one step, ``a`` above; None for ``eps / steps``.
+        kernel: Shape of ``W``: "gaussian", "uniform" or "linear".
+        kernel_size: Its width in pixels, odd; 15 suits 299 x 299, 3 to 7 suit 32 x 32.
+        momentum: What is kept of earlier gradients, ``m`` above.
+        diversity: Probability of a random view, ``p`` above.
+        resize, ratio, pad_value: Of the view, as in DI-FGSM.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="tifgsm",
+        title="TI-FGSM",
+        norm="linf",
+        kind="budget",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        paper="arXiv:1904.02884",
+    )
+
+    eps: float = 16 / 255
+    steps: int = 1
+    step_size: float | None = None
+    kernel: Kernel = "gaussian"
+    kernel_size: int = 15
+    momentum: float = 0.0
+    diversity: float = 0.0
+    resize: Resize = "shrink"
+    ratio: float = 299 / 330
+    pad_value: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_ball("tifgsm", self.eps, self.steps, self.step_size)
+        check_kernel("tifgsm", self.kernel, self.kernel_size)
+        check_momentum("tifgsm", self.momentum)
+        check_diversity("tifgsm", self.diversity, self.resize, self.ratio, self.pad_value)
+
+    def facts(self) -> Card:
+        passes = self.steps
+        random = self.diversity > 0
+        return replace(self.card, random=random, max_forwards=passes, max_backwards=passes)
+
+    def __call__(self, problem: Problem) -> Images:
+        step_size = self.eps / self.steps if self.step_size is None else self.step_size
+        profile = kernel_profile(self.kernel, self.kernel_size).to(problem.images)
+        adv = problem.images
+        velocity = torch.zeros_like(adv)
+        for step in range(self.steps):
+            grad = diverse_gradient(
+                problem,
+                adv,
+                step=step,
+                probability=self.diversity,
+                resize=self.resize,
+                ratio=self.ratio,
+                pad_value=self.pad_value,
+            )
+            velocity = accumulate(velocity, smooth(grad, profile), self.momentum)
+            adv = signed_step(problem, adv, velocity, step_size, self.eps)
+        return adv
