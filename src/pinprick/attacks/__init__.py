@@ -1,6 +1,7 @@
 """All attacks, by name. To add one: write its file, then add its line here."""
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.deepfool import DeepFool
 from pinprick.attacks.difgsm import DIFGSM
 from pinprick.attacks.fgsm import FGSM
 from pinprick.attacks.greedy import Greedy
@@ -22,6 +23,8 @@ ATTACKS: dict[str, type[Attack]] = {
         MIFGSM,
         DIFGSM,
         TIFGSM,
+        # l2
+        DeepFool,
         # l0, white-box
         Greedy,
     )
@@ -46,6 +49,7 @@ __all__ = [
     "TIFGSM",
     "Attack",
     "Card",
+    "DeepFool",
     "Greedy",
     "find_attack",
 ]
