@@ -6,6 +6,7 @@ from pinprick.attacks.difgsm import DIFGSM
 from pinprick.attacks.fgsm import FGSM
 from pinprick.attacks.greedy import Greedy
 from pinprick.attacks.ifgsm import IFGSM
+from pinprick.attacks.lbfgs import LBFGS
 from pinprick.attacks.mifgsm import MIFGSM
 from pinprick.attacks.pgd import PGD
 from pinprick.attacks.rfgsm import RFGSM
@@ -24,6 +25,7 @@ ATTACKS: dict[str, type[Attack]] = {
         DIFGSM,
         TIFGSM,
         # l2
+        LBFGS,
         DeepFool,
         # l0, white-box
         Greedy,
@@ -43,6 +45,7 @@ __all__ = [
     "DIFGSM",
     "FGSM",
     "IFGSM",
+    "LBFGS",
     "MIFGSM",
     "PGD",
     "RFGSM",
