@@ -61,7 +61,7 @@ def test_json_is_the_file_and_nothing_else(run: Run, picture: Path, tmp_path: Pa
     assert (row["name"], row["label"], row["label_name"]) == ("brick", 0, "red")
     assert (row["label_from"], row["target"]) == ("model", None)
     assert (row["l0_pixels"], row["l0_elements"], row["needed_pixels"]) == (11, 22, 11)
-    assert row["backwards"] == 11
+    assert (row["forwards"], row["backwards"]) == (12, 12)
     assert row["files"] == {"adversarial": "brick-adversarial.png", "figure": "brick-figure.png"}
 
 
