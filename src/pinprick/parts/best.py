@@ -2,7 +2,7 @@
 
 import torch
 
-from pinprick.types import Images, Mask, PerImage
+from pinprick.types import Images, Labels, Mask, PerImage, Rows
 
 
 class Best:
@@ -15,7 +15,24 @@ class Best:
         self.images = images.clone()
         self.cost = images.new_full((len(images),), torch.inf)
 
-    def offer(self, candidates: Images, cost: PerImage, met: Mask) -> None:
-        better = met & (cost < self.cost)
-        self.cost = torch.where(better, cost, self.cost)
-        self.images = torch.where(better.view(-1, 1, 1, 1), candidates.detach(), self.images)
+    def offer(
+        self, candidates: Images, cost: PerImage, met: Mask, rows: Labels | None = None
+    ) -> None:
+        """Take the candidates that are better; ``rows`` says whose they are, if not everyone's."""
+        images, least = (self.images, self.cost) if rows is None else self._of(rows)
+        better = met & (cost < least)
+        least = torch.where(better, cost, least)
+        images = torch.where(better.view(-1, 1, 1, 1), candidates.detach(), images)
+        if rows is not None:
+            least = self.cost.to(least.dtype).index_copy(0, rows, least)
+            images = self.images.index_copy_(0, rows, images)  # no second copy of all images
+        self.images, self.cost = images, least
+
+    def _of(self, rows: Labels) -> tuple[Images, PerImage]:
+        return self.images[rows], self.cost[rows]
+
+    def __getitem__(self, rows: Rows) -> "Best":
+        """What was found for some of the images, to go on from by themselves."""
+        cut = object.__new__(Best)
+        cut.images, cut.cost = self.images[rows], self.cost[rows]
+        return cut
