@@ -10,6 +10,7 @@ from pinprick.attacks.lbfgs import LBFGS
 from pinprick.attacks.mifgsm import MIFGSM
 from pinprick.attacks.pgd import PGD
 from pinprick.attacks.rfgsm import RFGSM
+from pinprick.attacks.sigma_zero import SigmaZero
 from pinprick.attacks.tifgsm import TIFGSM
 from pinprick.errors import UnknownName
 
@@ -29,6 +30,7 @@ ATTACKS: dict[str, type[Attack]] = {
         DeepFool,
         # l0, white-box
         Greedy,
+        SigmaZero,
     )
 }
 
@@ -54,5 +56,6 @@ __all__ = [
     "Card",
     "DeepFool",
     "Greedy",
+    "SigmaZero",
     "find_attack",
 ]

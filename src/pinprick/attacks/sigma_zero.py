@@ -1,0 +1,135 @@
+"""σ-zero: Adam on a smooth count of the changed elements, with a threshold that finds its level.
+
+Cinà, Villani, Pintor, Schönherr, Biggio, Pelillo: σ-zero: gradient-based optimization of l0-norm
+adversarial examples. ICLR 2025.
+
+    L(d)    = max(margin(f(x + d)), 0) + (1/D) sum_i d_i^2 / (d_i^2 + sigma)
+    g       = grad L / |grad L|_inf
+    d       = clip(Adam(d, g, lr))                  clip: x + d stays in [0, 1]
+    tau     = tau + rate * lr where x + d fooled, tau - rate * lr where it did not, in [0, 1]
+    d_i     = 0 where |d_i| < tau
+
+``lr`` falls from its first value to a tenth along half a cosine. The sparsest ``x + d`` that met
+the goal is kept. One forward and one backward pass a step.
+
+Differs from the paper: it heads for targets, too, by the margin of the goal; the authors' code and
+those after it leave labels only. Elements that may not change have no gradient. With ``stop_at``
+an image leaves the batch as soon as it needs no more elements than that.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.errors import BadInput
+from pinprick.goal import Goal
+from pinprick.parts.best import Best
+from pinprick.parts.box import keep_allowed
+from pinprick.problem import Problem
+from pinprick.types import Images, Logits, PerImage
+
+_BETAS, _ADAM_EPS = (0.9, 0.999), 1e-8
+
+
+@dataclass(frozen=True, kw_only=True)
+class SigmaZero(Attack):
+    """Adam on a smooth l0 norm; what stays below a threshold that adapts is put back.
+
+    Attributes:
+        steps: Number of gradient steps; the paper has 1000, its quick form 100.
+        lr: Adam's first learning rate, ``eta_0``, where pixel values run from 0 to 1.
+        sigma: How smooth the count is; smaller is sharper.
+        threshold: The first ``tau``, where pixel values run from 0 to 1.
+        threshold_rate: How far ``tau`` moves in a step, ``t``, as a share of the learning rate.
+        stop_at: Leave an image alone once it needs at most so many elements; None to go on.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="sigma_zero",
+        title="σ-zero",
+        norm="l0",
+        unit="elements",
+        kind="minimal",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        paper="arXiv:2402.01879",
+    )
+
+    steps: int = 1000
+    lr: float = 1.0
+    sigma: float = 1e-3
+    threshold: float = 0.3
+    threshold_rate: float = 0.01
+    stop_at: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise BadInput(f"sigma_zero needs steps >= 1, got {self.steps}")
+        for setting in ("lr", "sigma"):
+            if not 0 < getattr(self, setting) < math.inf:
+                raise BadInput(f"sigma_zero needs {setting} > 0, got {getattr(self, setting):g}")
+        for setting in ("threshold", "threshold_rate"):
+            if not 0 <= getattr(self, setting) <= 1:
+                value = getattr(self, setting)
+                raise BadInput(f"sigma_zero needs {setting} from 0 to 1, got {value:g}")
+        if self.stop_at is not None and self.stop_at < 1:
+            raise BadInput(f"sigma_zero needs stop_at >= 1, or none, got {self.stop_at}")
+
+    def facts(self) -> Card:
+        return replace(self.card, max_forwards=self.steps, max_backwards=self.steps)
+
+    def __call__(self, problem: Problem) -> Images:
+        best, rows = Best(problem.images), torch.arange(len(problem), device=problem.images.device)
+        precise = torch.promote_types(problem.images.dtype, torch.float32)  # Adam needs that much
+        clean = problem.images.to(precise)
+        adv, tau = clean, clean.new_full((len(clean), 1, 1, 1), self.threshold)
+        mean, square = torch.zeros_like(clean), torch.zeros_like(clean)
+        for step in range(self.steps):
+            asked = adv.to(problem.images.dtype)
+            logits, grad = problem.logits_and_gradient(asked, _hinge(problem.goal))
+            met = problem.goal.met(logits)
+            count = (asked != problem.images).flatten(1).sum(dim=1).float()
+            best.offer(asked, count, met, rows if len(rows) < len(best.cost) else None)
+            if self.stop_at is not None:
+                left = best.cost[rows] > self.stop_at
+                if not left.any():
+                    break
+                problem, rows, met, grad = problem[left], rows[left], met[left], grad[left]
+                clean, adv, tau = clean[left], adv[left], tau[left]
+                mean, square = mean[left], square[left]
+
+            slope = grad.to(precise) + _smooth_l0_slope(adv - clean, self.sigma)
+            slope = keep_allowed(slope, torch.zeros_like(slope), problem.allowed)
+            slope = slope / slope.abs().amax(dim=(1, 2, 3), keepdim=True).clamp_min(1e-12)
+            mean = torch.lerp(mean, slope, 1 - _BETAS[0])
+            square = torch.lerp(square, slope.square(), 1 - _BETAS[1])
+            adv = (adv - self._rate(step) * _adam(mean, square, step + 1)).clamp(0, 1)
+            drift = self.threshold_rate * self._rate(step + 1)  # as in the authors' code
+            tau = (tau + torch.where(met.view(-1, 1, 1, 1), drift, -drift)).clamp(0, 1)
+            adv = torch.where((adv - clean).abs() < tau, clean, adv)
+        return best.images
+
+    def _rate(self, step: int) -> float:
+        """The learning rate, from ``lr`` at the first step to a tenth of it after the last."""
+        return self.lr * (0.1 + 0.45 * (1 + math.cos(math.pi * step / self.steps)))
+
+
+def _hinge(goal: Goal) -> Callable[[Logits], PerImage]:
+    return lambda logits: goal.margin(logits).clamp(min=0)
+
+
+def _smooth_l0_slope(delta: Images, sigma: float) -> Images:
+    """Gradient of the mean of ``d^2 / (d^2 + sigma)``."""
+    return 2 * sigma / delta[0].numel() * delta / (delta.square() + sigma).square()
+
+
+def _adam(mean: Tensor, square: Tensor, steps: int) -> Tensor:
+    """Adam's step of length about one, from its two running means after so many steps."""
+    unbiased = mean / (1 - _BETAS[0] ** steps)
+    return unbiased / ((square / (1 - _BETAS[1] ** steps)).sqrt() + _ADAM_EPS)
