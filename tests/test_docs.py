@@ -1,4 +1,4 @@
-"""The code in README and docs runs as it stands, and every attack has its page.
+"""The code in the pages runs as it stands, and every attack has its page.
 
 Blocks marked ``python`` are run in order, those of one page in one namespace, where ``net``,
 ``images`` and ``labels`` are there already. A block after ``<!-- not run: why -->`` is left out.
@@ -14,7 +14,7 @@ from torch import nn
 from pinprick import ATTACKS
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"(?P<skip><!-- not run: [^>]+ -->\s*)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
 )

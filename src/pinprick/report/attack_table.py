@@ -1,0 +1,40 @@
+"""The table of attacks in Markdown, made from their cards, so that no page keeps it by hand."""
+
+from pinprick.attacks import ATTACKS
+from pinprick.attacks.card import Card
+
+_COLUMNS = ("name", "attack", "keeps small", "kind", "targets", "passes at most", "paper")
+_NORMS = {"l0": "l0", "l1": "l1", "l2": "l2", "linf": "l∞"}
+
+
+def attack_table(pages: str = "") -> str:
+    """A line for each attack under its default settings; ``pages`` is the folder of its page."""
+    lines = [_COLUMNS, ("---",) * len(_COLUMNS)]
+    lines += [_cells(cls().facts(), pages) for cls in ATTACKS.values()]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _cells(card: Card, pages: str) -> tuple[str, ...]:
+    norm = _NORMS[card.norm]
+    return (
+        f"[`{card.name}`]({pages}{card.name}.md)",
+        card.title,
+        f"{norm}, {card.unit}" if card.unit else norm,
+        card.kind,
+        "yes" if card.targeted else "no",
+        _passes(card),
+        _paper(card.paper),
+    )
+
+
+def _passes(card: Card) -> str:
+    """Forward and backward passes for an image; "?" where they depend on the model."""
+    most = (card.max_forwards, card.max_backwards)
+    return " + ".join("?" if count is None else str(count) for count in most)
+
+
+def _paper(paper: str) -> str:
+    source, colon, number = paper.partition(":")
+    if source == "arXiv" and colon:
+        return f"[{paper}](https://arxiv.org/abs/{number})"
+    return paper or "our own"
