@@ -30,7 +30,7 @@ RANKS = {  # a file may import from files with a smaller number or the same
     "attacks": 4,
     "intake": 5,
     "oracle": 5,
-    "polish": 5,
+    "polishing": 5,
     "result": 5,
     "run": 5,
     "store": 5,

@@ -31,11 +31,13 @@ from pinprick.oracle import exact_images, exact_linear, sure_images
 from pinprick.selftest import Counting
 
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
+    "pinprick": {"max_forwards": 60},
     "sigma_zero": {"steps": 40},
 }
 VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way through the code
     "pgd with restarts": {"name": "pgd", "restarts": 3, "steps": 3},
     "deepfool linf": {"name": "deepfool", "norm": "linf"},
+    "pinprick in pixels": {"name": "pinprick", "max_forwards": 60, "unit": "pixels"},
     "sigma_zero with a stop": {"name": "sigma_zero", "steps": 40, "stop_at": 3},
     "tifgsm with all": {"name": "tifgsm", "steps": 3, "momentum": 1.0, "diversity": 0.7},
 }

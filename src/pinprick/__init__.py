@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pinprick.errors import BadInput, MissingExtra, OverBudget, PinprickError, UnknownName
     from pinprick.goal import Goal, least_likely
     from pinprick.model import Classifier, Model
+    from pinprick.polishing import polish
     from pinprick.problem import Problem
     from pinprick.random import Streams
     from pinprick.result import AttackResult
@@ -45,6 +46,7 @@ _HOME = {
     "least_likely": "goal",
     "load_model": "zoo",
     "load_result": "store",
+    "polish": "polishing",
     "run_attack": "run",
     "save_result": "store",
 }
@@ -72,6 +74,7 @@ __all__ = [
     "least_likely",
     "load_model",
     "load_result",
+    "polish",
     "run_attack",
     "save_result",
 ]

@@ -166,9 +166,22 @@ def check_access(facts: Card, model: Classifier, task: Task) -> None:
         raise BadInput(f"{facts.name} has no targeted form; leave targets out")
     if task.allowed is not None and not facts.masked:
         raise BadInput(f"{facts.name} cannot keep to a mask; leave allowed out")
+    if facts.eight_bit:
+        _check_grid(facts, task.images)
     if ACCESS.index(facts.access) > ACCESS.index(model.access):
         raise BadInput(
             f"{facts.name} needs {facts.access}, but {model.name} gives {model.access} alone"
+        )
+
+
+def _check_grid(facts: Card, images: Images) -> None:
+    off = (images * 255 - (images * 255).round()).abs().flatten(1)
+    rows = (off > 1e-3).any(dim=1).nonzero()
+    if len(rows):
+        row = int(rows[0])
+        raise BadInput(
+            f"{facts.name} was asked for 8-bit values, but image {row} has values off the 8-bit "
+            f"grid (by up to {off[row].max().item():.2g} of a step); round it or use free values"
         )
 
 

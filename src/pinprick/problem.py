@@ -8,7 +8,7 @@ Counting and the limits work on the device, without waiting for it: only a probl
 looks at its counters while it runs, since a row out of budget is not forwarded.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -94,19 +94,34 @@ class Problem:
         self, images: Images, loss: Callable[[Logits], PerImage]
     ) -> tuple[Logits, Images]:
         """Both from one forward and one backward pass; what is not finite in a gradient is zero."""
+        logits, gradients = self.logits_and_gradients(images, lambda logits: loss(logits)[:, None])
+        return logits, next(gradients)
+
+    def logits_and_gradients(
+        self, images: Images, losses: Callable[[Logits], Tensor]
+    ) -> tuple[Logits, Iterator[Images]]:
+        """One forward pass now, and a backward pass for each of several losses as it is asked for.
+
+        ``losses`` maps logits to several losses an image, of shape (batch, several).
+        """
         images = images.detach().requires_grad_()
         with torch.enable_grad():
             logits = self.logits(images)
-            total = loss(logits).sum()
-        if not total.requires_grad:
+            totals = list(losses(logits).sum(dim=0).unbind())
+        if not all(total.requires_grad for total in totals):
             raise BadInput(
                 "the model passes no gradient back; give it as Classifier(..., access='scores') "
                 "and use an attack that needs scores alone"
             )
-        (grad,) = torch.autograd.grad(total, images)
-        grad = grad.nan_to_num(0.0, 0.0, 0.0)
-        self.tally.note_gradient(self._rows, grad)
-        return logits.detach(), grad
+        return logits.detach(), self._gradients_of(totals, images)
+
+    def _gradients_of(self, totals: list[Tensor], images: Images) -> Iterator[Images]:
+        while totals:
+            total = totals.pop(0)
+            (grad,) = torch.autograd.grad(total, images, retain_graph=bool(totals))
+            grad = grad.nan_to_num(0.0, 0.0, 0.0)
+            self.tally.note_gradient(self._rows, grad)
+            yield grad
 
     def _ask(self, images: Images) -> Logits:
         self.tally.forwards.index_add_(0, self._rows, torch.ones_like(self._rows))

@@ -148,8 +148,7 @@ def _attack_batch(
             adversarial[todo] = attack(problem[todo]).detach()
         seconds, peak_memory = clock.stop()
         _check_product(facts, images, adversarial, allowed)
-        adversarial_logits = _answers(model, adversarial)
-        rounded_logits = _answers(model, (adversarial * 255).round() / 255)
+        adversarial_logits, rounded_logits = judge(model, adversarial)
     return AttackResult(
         images=images,
         adversarial=adversarial,
@@ -169,6 +168,12 @@ def _attack_batch(
         model=model.name,
         seed=seed,
     ).to(home)
+
+
+def judge(model: Classifier, adversarial: Images) -> tuple[Logits, Logits]:
+    """What the model says of ``adversarial``, as they are and rounded to 8-bit values."""
+    rounded = (adversarial * 255).round() / 255
+    return _answers(model, adversarial), _answers(model, rounded)
 
 
 def _answers(model: Classifier, images: Images) -> Logits:

@@ -9,6 +9,7 @@ from pinprick.attacks.ifgsm import IFGSM
 from pinprick.attacks.lbfgs import LBFGS
 from pinprick.attacks.mifgsm import MIFGSM
 from pinprick.attacks.pgd import PGD
+from pinprick.attacks.pinprick import Pinprick
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.attacks.sigma_zero import SigmaZero
 from pinprick.attacks.tifgsm import TIFGSM
@@ -31,6 +32,7 @@ ATTACKS: dict[str, type[Attack]] = {
         # l0, white-box
         Greedy,
         SigmaZero,
+        Pinprick,
     )
 }
 
@@ -56,6 +58,7 @@ __all__ = [
     "Card",
     "DeepFool",
     "Greedy",
+    "Pinprick",
     "SigmaZero",
     "find_attack",
 ]

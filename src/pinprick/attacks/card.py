@@ -23,6 +23,7 @@ class Card:
         targeted: Whether it can head for a given class.
         masked: Whether it honours ``allowed``, a mask of where values may change.
         random: Whether the seed matters.
+        eight_bit: Whether images must lie on the 8-bit grid.
         paper: Where it was published; empty for our own.
         max_forwards, max_backwards: Most passes for an image under these settings; None if they
             depend on the model.
@@ -38,6 +39,7 @@ class Card:
     targeted: bool
     masked: bool = False
     random: bool = False
+    eight_bit: bool = False
     paper: str
     max_forwards: int | None = None
     max_backwards: int | None = None

@@ -1,0 +1,83 @@
+"""Anneal: shake an adversarial image loose and let it settle with fewer units.
+
+The update of sigma-zero (Cinà et al., ICLR 2025), started at an image that meets the goal instead
+of at the clean one. Normalised gradients and Adam's step of about ``rate`` an element first
+weaken every changed unit and stir many others; while the goal is met the threshold rises, while
+it is not the threshold falls, and what is below it is put back. It passes through dense images
+and through values inside the box, so it gets out of corners where gradients vanish.
+One forward and one backward pass a step.
+"""
+
+import math
+
+import torch
+
+from pinprick.parts.best import Best
+from pinprick.parts.gates import scaled
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+from pinprick.types import Images, Logits, PerImage
+
+_SIGMA = 1e-3  # width of the smooth l0
+_THRESHOLD = 0.3  # at the start
+_PACE = 0.01  # threshold's change, in units of the rate
+_PAST, _PAST_SQUARES = 0.9, 0.999  # Adam's
+
+
+def anneal(
+    problem: Problem,
+    found: Best,
+    units: Units,
+    steps: int,
+    *,
+    schedule: int,
+    rate: float = 0.5,
+    eight_bit: bool = False,
+) -> None:
+    """Look for images with fewer units around those found, and keep them in ``found``.
+
+    Args:
+        problem: The images; one that was not found yet starts clean.
+        found: The best of each so far.
+        units: What is counted.
+        steps: How many to take.
+        schedule: How many the schedule has.
+        rate: Adam's learning rate at the start; a tenth of it at the end.
+        eight_bit: Keep to values that an 8-bit image can hold.
+    """
+    images, goal = problem.images, problem.goal
+    adv = found.images
+    first, second = torch.zeros_like(adv), torch.zeros_like(adv)
+    threshold = adv.new_full((len(images), 1), _THRESHOLD)
+    number = units.total(adv[:1]).shape[1]
+
+    def hinge(logits: Logits) -> PerImage:
+        return goal.margin(logits).clamp_min(0)
+
+    for step in range(steps):
+        delta = adv - images
+        logits, grad = problem.logits_and_gradient(adv, hinge)
+        met = goal.met(logits)
+        found.offer(adv, units.count(adv, images), met)
+        squares = units.spread(units.total(delta.square()), images)
+        grad = grad + 2 * delta * _SIGMA / (squares + _SIGMA).square() / number
+        grad = scaled(grad if problem.allowed is None else grad * problem.allowed)
+        first = _PAST * first + (1 - _PAST) * grad
+        second = _PAST_SQUARES * second + (1 - _PAST_SQUARES) * grad.square()
+        size = (second / (1 - _PAST_SQUARES ** (step + 1))).sqrt() + 1e-8
+        now = _rate(rate, step, schedule)
+        delta = delta - now * first / (1 - _PAST ** (step + 1)) / size
+        adv = _inside(images + delta, eight_bit)
+        pace = _PACE * _rate(rate, step + 1, schedule)
+        threshold = (threshold + torch.where(met, pace, -pace).unsqueeze(1)).clamp(0, 1)
+        weak = units.largest((adv - images).abs()) < threshold
+        adv = torch.where(units.spread(weak, images), images, adv)
+
+
+def _rate(rate: float, step: int, steps: int) -> float:
+    """A half cosine from ``rate`` to a tenth of it."""
+    return rate * (0.1 + 0.45 * (1 + math.cos(math.pi * step / steps)))
+
+
+def _inside(adv: Images, eight_bit: bool) -> Images:
+    return (adv.clamp(0, 1) * 255).round() / 255 if eight_bit else adv.clamp(0, 1)

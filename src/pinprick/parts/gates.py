@@ -1,0 +1,50 @@
+"""Gates: which units of an image are open, and what an open one is worth.
+
+An open gate lets its unit go all the way to the corner of the box that a gradient points at; a
+shut one leaves the clean value. The promise of a unit is what opening it should bring to first
+order, ``sum |v| * room`` over its values, where ``room`` is the distance to that corner. The k
+gates of highest promise are opened, or k are drawn: adding Gumbel noise to ``log(promise) /
+temperature`` and taking the k largest draws k units without replacement, with probabilities in
+proportion to ``promise ** (1 / temperature)`` (Kool, van Hoof, Welling, ICML 2019).
+"""
+
+import torch
+from torch import Tensor
+
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+from pinprick.types import Images
+
+
+def corner(direction: Images, problem: Problem) -> Images:
+    """The corner of the box downhill of ``direction``; where that is zero, nothing moves."""
+    images = problem.images
+    edge = torch.where(direction == 0, images, (direction < 0).to(images.dtype))
+    return edge if problem.allowed is None else torch.where(problem.allowed, edge, images)
+
+
+def promise(direction: Images, edge: Images, images: Images, units: Units) -> Tensor:
+    """What moving each unit to ``edge`` should bring, to first order; never below zero."""
+    return units.total(direction * (images - edge))
+
+
+def draw_noise(problem: Problem, units: int, temperature: float, step: int, use: str) -> Tensor:
+    """Factors that turn the k largest promises into a draw at ``temperature``."""
+    uniform = problem.rng.uniform(units, step=step, use=use).to(problem.images.dtype)
+    gumbel = -(-(uniform + 2**-25).log()).log()
+    return (temperature * gumbel).exp()
+
+
+def open_largest(scores: Tensor, count: Tensor, most: int) -> Tensor:
+    """A mask of the ``count`` largest scores above zero of each row; ``most`` bounds the counts."""
+    most = max(1, min(most, scores.shape[1]))
+    values, places = scores.topk(most, dim=1)
+    rank = torch.arange(most, device=scores.device)
+    chosen = (rank < count.unsqueeze(1)) & (values > 0)
+    return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, places, chosen)
+
+
+def scaled(gradient: Images) -> Images:
+    """Each image's gradient over its largest entry, so that all images weigh alike."""
+    largest = gradient.abs().flatten(1).amax(dim=1).view(-1, 1, 1, 1)
+    return gradient / torch.where(largest > 0, largest, 1)
