@@ -1,0 +1,87 @@
+"""Gates by hand, against a sort, and against the frequencies that a draw should have."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from pinprick import Classifier, Goal, Problem, Streams
+from pinprick.parts.gates import corner, draw_noise, open_largest, promise, scaled
+from pinprick.parts.units import Units
+
+
+def problem_of(images: Tensor, allowed: Tensor | None = None) -> Problem:
+    labels = torch.zeros(len(images), dtype=torch.long)
+    rng = Streams(3, torch.arange(len(images)))
+    return Problem(Classifier(lambda x: x.flatten(1)), images, Goal(labels), rng, allowed=allowed)
+
+
+IMAGE = torch.tensor([[[[0.25, 0.5]], [[0.75, 0.0]]]])
+DIRECTION = torch.tensor([[[[2.0, -4.0]], [[0.0, 1.0]]]])
+
+
+def test_an_open_gate_goes_downhill_as_far_as_the_box_lets_it() -> None:
+    edge = corner(DIRECTION, problem_of(IMAGE))
+    assert edge.tolist() == [[[[0.0, 1.0]], [[0.75, 0.0]]]]  # no slope, no move
+
+
+def test_what_may_not_change_stays_and_promises_nothing() -> None:
+    allowed = torch.tensor([[[[True, False]], [[True, True]]]])
+    edge = corner(DIRECTION, problem_of(IMAGE, allowed))
+    assert edge.tolist() == [[[[0.0, 0.5]], [[0.75, 0.0]]]]
+    assert promise(DIRECTION, edge, IMAGE, Units("elements")).tolist() == [[0.5, 0, 0, 0]]
+
+
+def test_a_promise_is_slope_times_room() -> None:
+    edge = corner(DIRECTION, problem_of(IMAGE))
+    assert promise(DIRECTION, edge, IMAGE, Units("elements")).tolist() == [[0.5, 2, 0, 0]]
+    up = DIRECTION.clone()
+    up[0, 1, 0, 0] = -1
+    edge = corner(up, problem_of(IMAGE))
+    assert promise(up, edge, IMAGE, Units("pixels")).tolist() == [[0.75, 2]]
+
+
+def test_opens_the_gates_that_a_sort_puts_first() -> None:
+    scores = torch.rand(40, 30, generator=torch.Generator().manual_seed(0))
+    count = torch.arange(40).float()
+    order = scores.argsort(dim=1, descending=True).argsort(dim=1)
+    assert torch.equal(open_largest(scores, count, 39), order < count.unsqueeze(1))
+
+
+def test_no_gate_opens_that_promises_nothing() -> None:
+    scores = torch.tensor([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
+    gates = open_largest(scores, torch.tensor([3.0, 3.0]), 3)
+    assert gates.tolist() == [[False, True, False, True], [False] * 4]
+    assert not open_largest(scores, torch.tensor([0.0, 0.0]), 0).any()
+
+
+@pytest.mark.parametrize("temperature", [0.3, 0.6, 1.0])
+def test_gates_are_drawn_as_often_as_their_promise_says(temperature: float) -> None:
+    """The first two of a draw without replacement, by Pearson's test at one in a thousand."""
+    draws = 20_000
+    promises = torch.tensor([1.0, 1.5, 2.0, 3.0], dtype=torch.float64)
+    problem = problem_of(torch.zeros(draws, 1, 2, 2, dtype=torch.float64))
+    scores = promises * draw_noise(problem, 4, temperature, 5, "test")
+    first, second = scores.topk(2, dim=1).indices.unbind(dim=1)
+    weight = promises ** (1 / temperature)
+    chance = weight / weight.sum()
+    pairs = chance.unsqueeze(1) * chance / (1 - chance.unsqueeze(1))
+    off = ~torch.eye(4, dtype=torch.bool)
+    expected = draws * pairs[off]
+    assert torch.isclose(expected.sum(), torch.tensor(draws, dtype=torch.float64))
+    seen = torch.bincount(4 * first + second, minlength=16).view(4, 4)[off]
+    assert ((seen - expected) ** 2 / expected).sum() < 31.3  # 11 degrees of freedom
+
+
+def test_a_draw_belongs_to_its_image_step_and_use() -> None:
+    problem = problem_of(torch.zeros(4, 1, 2, 2))
+    whole = draw_noise(problem, 4, 0.5, 0, "a")
+    assert torch.equal(draw_noise(problem[torch.tensor([2])], 4, 0.5, 0, "a"), whole[2:3])
+    assert not torch.equal(draw_noise(problem, 4, 0.5, 1, "a"), whole)
+    assert not torch.equal(draw_noise(problem, 4, 0.5, 0, "b"), whole)
+    assert (whole.isfinite() & (whole > 0)).all()
+
+
+def test_each_gradient_is_scaled_by_its_largest_entry() -> None:
+    gradient = torch.tensor([[2.0, -8.0], [0.0, 0.0], [1e-30, 0.0]]).view(3, 1, 1, 2)
+    expected = [[0.25, -1.0], [0.0, 0.0], [1.0, 0.0]]
+    assert scaled(gradient).flatten(1).tolist() == expected
