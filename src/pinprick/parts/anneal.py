@@ -67,7 +67,7 @@ def anneal(
         size = (second / (1 - _PAST_SQUARES ** (step + 1))).sqrt() + 1e-8
         now = _rate(rate, step, schedule)
         delta = delta - now * first / (1 - _PAST ** (step + 1)) / size
-        adv = _inside(images + delta, eight_bit)
+        adv = _inside(images + delta, images, eight_bit)
         pace = _PACE * _rate(rate, step + 1, schedule)
         threshold = (threshold + torch.where(met, pace, -pace).unsqueeze(1)).clamp(0, 1)
         weak = units.largest((adv - images).abs()) < threshold
@@ -79,5 +79,10 @@ def _rate(rate: float, step: int, steps: int) -> float:
     return rate * (0.1 + 0.45 * (1 + math.cos(math.pi * step / steps)))
 
 
-def _inside(adv: Images, eight_bit: bool) -> Images:
-    return (adv.clamp(0, 1) * 255).round() / 255 if eight_bit else adv.clamp(0, 1)
+def _inside(adv: Images, images: Images, eight_bit: bool) -> Images:
+    """``adv`` in the box and, if so asked, on the 8-bit grid; a value of the same level stays."""
+    adv = adv.clamp(0, 1)
+    if not eight_bit:
+        return adv
+    level = (adv * 255).round()
+    return torch.where(level == (images * 255).round(), images, level / 255)

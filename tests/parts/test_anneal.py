@@ -1,0 +1,103 @@
+"""Anneal may find better and never makes worse, inside the mask and on the grid."""
+
+from typing import Literal
+
+import pytest
+import torch
+from torch import Tensor
+
+from pinprick import Classifier, Goal, Problem, Streams
+from pinprick.oracle import exact_images
+from pinprick.parts.anneal import anneal
+from pinprick.parts.best import Best
+from pinprick.parts.units import Units
+
+
+def problem_of(
+    model: Classifier, images: Tensor, labels: Tensor, allowed: Tensor | None = None
+) -> Problem:
+    rng = Streams(0, torch.arange(len(images)))
+    with model.frozen():
+        return Problem(model, images, Goal(labels), rng, allowed=allowed)
+
+
+def guesses(model: Classifier, images: Tensor) -> Tensor:
+    with torch.no_grad():
+        return model(images).argmax(dim=1)
+
+
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+def test_never_makes_worse_what_it_was_given(
+    curved: Classifier, images: Tensor, curved_labels: Tensor, unit: Literal["elements", "pixels"]
+) -> None:
+    units = Units(unit)
+    problem = problem_of(curved, images, curved_labels)
+    found = Best(images)
+    anneal(problem, found, units, 40, schedule=40)  # from the clean image
+    assert found.cost.isfinite().all()
+    for _ in range(3):
+        before, cost = found.images, found.cost
+        anneal(problem, found, units, 15, schedule=40)
+        assert (found.cost <= cost).all()
+        kept = found.cost == cost
+        assert torch.equal(found.images[kept], before[kept])
+        assert torch.equal(units.count(found.images, images), found.cost.float())
+        assert (guesses(curved, found.images) != curved_labels).all()
+    assert problem.tally.forwards.tolist() == [85] * 6
+    assert problem.tally.backwards.tolist() == [85] * 6
+
+
+def test_fewer_steps_are_a_prefix(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    last = torch.full((6,), torch.inf)
+    for steps in (5, 12, 25, 40):
+        found = Best(images)
+        problem = problem_of(curved, images, curved_labels)
+        anneal(problem, found, Units("elements"), steps, schedule=40)
+        assert (found.cost <= last).all()
+        last = found.cost
+
+
+def test_changes_only_what_it_may(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    allowed = exact_images(6, (3, 6, 5), seed=3) > 0.4
+    for unit in (Units("elements"), Units("pixels")):
+        found = Best(images)
+        anneal(problem_of(curved, images, curved_labels, allowed), found, unit, 40, schedule=40)
+        assert found.cost.isfinite().any()
+        assert not ((found.images != images) & ~allowed).any()
+
+
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+def test_values_keep_to_the_grid(
+    curved: Classifier, images: Tensor, unit: Literal["elements", "pixels"]
+) -> None:
+    images = (images * 255).round() / 255
+    labels = guesses(curved, images)
+    found = Best(images)
+    anneal(problem_of(curved, images, labels), found, Units(unit), 40, schedule=40, eight_bit=True)
+    assert found.cost.isfinite().any()
+    assert torch.equal((found.images * 255).round() / 255, found.images)
+    free = Best(images)
+    anneal(problem_of(curved, images, labels), free, Units(unit), 40, schedule=40)
+    assert not torch.equal((free.images * 255).round() / 255, free.images)
+
+
+def test_a_value_off_the_grid_by_rounding_alone_counts_as_unchanged(curved: Classifier) -> None:
+    """As on a GPU, which divides by 255 in another way: places the mask shuts must stay too."""
+    single = Classifier(lambda images: curved(images.double()).float())
+    levels = (exact_images(6, (3, 6, 5)).float() * 255).round()
+    images = levels * torch.tensor(1 / 255)
+    assert not torch.equal(images, levels / 255)
+    allowed = torch.ones_like(images, dtype=torch.bool)
+    allowed[:, 1] = False
+    labels = guesses(single, images)
+    problem = problem_of(single, images, labels, allowed)
+    found = Best(images)
+    anneal(problem, found, Units("pixels"), 40, schedule=40, eight_bit=True)
+    assert found.cost.isfinite().any()
+    assert torch.equal(found.images[:, 1], images[:, 1])
+    moved = (found.images - images).abs()
+    assert (moved[moved > 0] > 1 / 256).all()

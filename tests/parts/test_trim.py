@@ -1,0 +1,184 @@
+"""Trim gives nothing up, and leaves nothing that could be spared."""
+
+from typing import Literal
+
+import pytest
+import torch
+from torch import Tensor
+
+from pinprick import Classifier, Goal, Problem, Streams
+from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
+from pinprick.parts.best import Best
+from pinprick.parts.trim import Trimmer, trim
+from pinprick.parts.units import Units
+
+SHAPE = (3, 6, 5)
+
+
+def problem_of(model: Classifier, images: Tensor, goal: Goal) -> Problem:
+    with model.frozen():
+        return Problem(model, images, goal, Streams(0, torch.arange(len(images))))
+
+
+def as_found(adv: Tensor, images: Tensor, units: Units) -> Best:
+    found = Best(adv)
+    found.cost = units.count(adv, images)
+    return found
+
+
+def guesses(model: Classifier, images: Tensor) -> Tensor:
+    with torch.no_grad():
+        return model(images).argmax(dim=1)
+
+
+def noisy(model: Classifier, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Which images random noise fools, and what they become: long results, good to shorten."""
+    draws = exact_images(20 * len(images), SHAPE, seed=5).view(20, *images.shape)
+    adv = images.clone()
+    fooled = torch.zeros_like(labels, dtype=torch.bool)
+    for draw in draws.round():  # values at the ends of the box
+        new = (guesses(model, draw) != labels) & ~fooled
+        adv[new], fooled = draw[new], fooled | new
+    return fooled, adv
+
+
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+def test_reaches_the_optimum_from_any_superset_of_it(unit: Literal["elements", "pixels"]) -> None:
+    model, units = exact_linear(2, SHAPE), Units(unit)
+    images = sure_images(model, exact_images(12, SHAPE))
+    labels = guesses(model, images)
+    goal = Goal(labels)
+    fewest = (fewest_elements if unit == "elements" else fewest_pixels)(model, images, goal)
+    assert fewest.isfinite().all()
+    problem = problem_of(model, images, goal)
+    steer = problem.gradient(images, goal.margin)
+    gains = units.total(steer * (images - (steer < 0).double()))
+    rank = gains.argsort(dim=1, descending=True).argsort(dim=1)
+    needed = units.spread(rank < fewest.unsqueeze(1), images)
+    some = exact_images(12, SHAPE, seed=8)
+    for extra in (some, 1 - some):  # other units at random, to whatever value they like
+        adv = torch.where(extra > 0.5, extra, images)
+        adv = torch.where(needed, (steer < 0).double(), adv)
+        found = as_found(adv, images, units)
+        assert (found.cost > fewest).all()
+        adversarial = guesses(model, adv) != labels
+        assert adversarial.sum() >= 6
+        rows = adversarial.nonzero().squeeze(1)
+        shorter = found[rows]
+        trim(problem[rows], shorter, units, 40, "test")
+        assert torch.equal(shorter.cost.double(), fewest[rows])
+
+
+@pytest.mark.parametrize("targeted", [False, True])
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+def test_what_is_kept_meets_the_goal_and_never_grows(
+    curved: Classifier,
+    images: Tensor,
+    curved_labels: Tensor,
+    unit: Literal["elements", "pixels"],
+    targeted: bool,
+) -> None:
+    units = Units(unit)
+    fooled, adv = noisy(curved, images, curved_labels)
+    assert fooled.sum() >= 4
+    images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
+    goal = Goal(labels, guesses(curved, adv) if targeted else None)
+    trimmer = Trimmer(problem_of(curved, images, goal), as_found(adv, images, units), units, "test")
+    before = trimmer.found.cost
+    for _ in range(40):
+        cost = trimmer.found.cost
+        trimmer.step()
+        assert (trimmer.found.cost <= cost).all()
+        with torch.no_grad():
+            assert goal.met(curved(trimmer.found.images)).all()
+        assert torch.equal(trimmer.found.cost, units.count(trimmer.found.images, images))
+    assert (trimmer.found.cost < before).all()
+
+
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+def test_once_settled_no_single_unit_can_be_spared(
+    curved: Classifier, images: Tensor, curved_labels: Tensor, unit: Literal["elements", "pixels"]
+) -> None:
+    units = Units(unit)
+    fooled, adv = noisy(curved, images, curved_labels)
+    images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
+    problem = problem_of(curved, images, Goal(labels))
+    trimmer = Trimmer(problem, as_found(adv, images, units), units, "test", redraw=False)
+    for _ in range(150):
+        trimmer.step()
+    assert trimmer.settled.all()
+    for image, shorter, label in zip(images, trimmer.found.images, labels, strict=True):
+        changed = units.changed(shorter[None], image[None])
+        places = changed[0].nonzero()
+        one = torch.zeros(len(places), changed.shape[1], dtype=torch.bool).scatter(1, places, True)
+        spared = torch.where(units.spread(one, shorter.expand(len(places), *SHAPE)), image, shorter)
+        assert (guesses(curved, spared) == label).all()
+
+
+def test_choosing_anew_goes_on_where_putting_back_ends() -> None:
+    """At the wrong units: each is needed, though others would do better."""
+    model, units = exact_linear(2, SHAPE), Units("elements")
+    images = sure_images(model, exact_images(12, SHAPE))
+    labels = guesses(model, images)
+    problem = problem_of(model, images, Goal(labels))
+    steer = problem.gradient(images, problem.goal.margin)
+    edge = (steer < 0).double()
+    gains = (steer * (images - edge)).flatten(1)
+    order = gains.argsort(dim=1)[:, 30:]  # all but the worst; the best come last
+    worse = torch.zeros_like(gains, dtype=torch.bool).scatter(1, order[:, :40], True)
+    adv = torch.where(worse.view_as(images), edge, images)
+    rows = (guesses(model, adv) != labels).nonzero().squeeze(1)
+    assert len(rows) >= 3
+    costs = []
+    for redraw in (False, True):
+        found = as_found(adv, images, units)[rows]
+        trimmer = Trimmer(problem[rows], found, units, "test", redraw=redraw)
+        for _ in range(80):
+            trimmer.step()
+        costs.append(trimmer.found.cost)
+    assert (costs[1] < costs[0]).all()
+
+
+def test_a_single_unit_is_left_as_it_is() -> None:
+    def is_dark(images: Tensor) -> Tensor:
+        first = images.flatten(1)[:, :1]
+        return torch.cat((first - 0.5, 0.5 - first), dim=1)
+
+    images = torch.full((2, 1, 2, 2), 0.75)
+    problem = problem_of(Classifier(is_dark), images, Goal(torch.tensor([0, 0])))
+    adv = images.clone()
+    adv[:, 0, 0, 0] = 0.125
+    found = as_found(adv, images, Units("elements"))
+    trim(problem, found, Units("elements"), 5, "test")
+    assert torch.equal(found.images, adv)
+    assert found.cost.tolist() == [1, 1]
+
+
+def test_each_pass_is_one_forward_and_one_backward(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    fooled, adv = noisy(curved, images, curved_labels)
+    problem = problem_of(curved, images, Goal(curved_labels))
+    trim(problem[fooled], as_found(adv, images, Units("pixels"))[fooled], Units("pixels"), 9, "")
+    assert torch.equal(problem.tally.forwards, 9 * fooled)
+    assert torch.equal(problem.tally.backwards, 9 * fooled)
+
+
+def test_a_cut_goes_on_as_if_the_others_were_there() -> None:
+    model, units = exact_linear(4, SHAPE), Units("elements")
+    images = exact_images(6, SHAPE)
+    labels = guesses(model, images)
+    fooled, adv = noisy(model, images, labels)
+    assert fooled.all()
+    problem = problem_of(model, images, Goal(labels))
+    whole, cut = (Trimmer(problem, as_found(adv, images, units), units, "test") for _ in range(2))
+    rows = torch.tensor([4, 1])
+    for _ in range(6):
+        whole.step()
+        cut.step()
+    cut = cut[rows]
+    for _ in range(20):
+        whole.step()
+        cut.step()
+    assert torch.equal(cut.found.images, whole.found.images[rows])
+    assert torch.equal(cut.settled, whole.settled[rows])
