@@ -1,7 +1,7 @@
 """Makes again what README holds of the program's own making; ``scripts/docs`` runs it.
 
 The table of attacks comes from the cards. The picture is a figure as ``pinprick attack`` writes it,
-of the cat of the demo, by the default attack on the default model.
+of the rocket of the demo on the embedded model.
 """
 
 import re
@@ -29,12 +29,13 @@ def make_table() -> None:
 
 
 def make_picture() -> None:
-    """Attack the cat and keep the figure."""
-    cat = read_photographs()[0].path
+    """Attack the rocket and keep the figure."""
+    rocket = {photo.name: photo.path for photo in read_photographs()}["rocket"]
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["pinprick", "attack", cat, "--out", folder], check=True)
+        command = ["pinprick", "attack", rocket, "--attack", "pinprick", "--out", folder]
+        subprocess.run(command, check=True)
         PICTURE.parent.mkdir(exist_ok=True)
-        shutil.copyfile(Path(folder) / f"{cat.stem}-figure.png", PICTURE)
+        shutil.copyfile(Path(folder) / f"{rocket.stem}-figure.png", PICTURE)
 
 
 MAKERS = {"table": make_table, "picture": make_picture}
