@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pinprick import BadInput, Classifier, run_attack
-from pinprick.attacks import IFGSM
+from pinprick.attacks import IFGSM, Pinprick
 from pinprick.intake import check_answers, take_in
 from pinprick.oracle import exact_images, exact_linear
 
@@ -234,3 +234,28 @@ def test_a_network_that_is_no_classifier_keeps_its_own_error() -> None:
             exact_images(3, SHAPE),
             [0, 1, 0],
         )
+
+
+def test_values_off_the_8_bit_grid_are_refused_where_the_attack_asks_for_it() -> None:
+    linear, images = exact_linear(4, SHAPE), exact_images(3, SHAPE)
+    on_grid = (images * 255).round() / 255
+    off_grid = on_grid.clone()
+    off_grid[1, 2, 3, 4] += 0.25 / 255
+    attack = Pinprick(values="8bit", max_forwards=2)
+    with pytest.raises(BadInput) as caught:
+        run_attack(attack, linear, off_grid, [0, 1, 2])
+    assert one_line(caught.value) == (
+        "pinprick was asked for 8-bit values, but image 1 has values off the 8-bit grid "
+        "(by up to 0.25 of a step); round it or use free values"
+    )
+    assert len(run_attack(attack, linear, on_grid, [0, 1, 2])) == 3
+    assert len(run_attack(Pinprick(max_forwards=2), linear, off_grid, [0, 1, 2])) == 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_all_levels_are_on_the_grid_in_every_precision(dtype: torch.dtype) -> None:
+    levels = torch.arange(256).view(1, 1, 16, 16)
+    net = exact_linear(2, (1, 16, 16), dtype=dtype).net
+    attack = Pinprick(values="8bit", max_forwards=2)
+    for images in ((levels / 255).to(dtype), levels.to(dtype) / 255, levels * (1 / 255)):
+        assert len(run_attack(attack, net, images.to(dtype), [0])) == 1

@@ -219,3 +219,43 @@ def test_one_candidate_for_each_image(linear: Classifier, images: Tensor, labels
     problem = make(linear, images, labels)
     with pytest.raises(AssertionError, match="cut the problem first"):
         problem.logits(images[:2])
+
+
+def test_several_gradients_share_one_forward_pass_and_come_as_they_are_asked_for(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    problem = make(curved, images, curved_labels)
+    part = problem[torch.tensor([5, 0, 2])]
+    logits, gradients = part.logits_and_gradients(
+        part.images, lambda logits: logits[:, :3].square()
+    )
+    assert problem.tally.forwards.tolist() == [1, 0, 1, 0, 0, 1]
+    assert problem.tally.backwards.tolist() == [0] * 6
+    first = next(gradients)
+    assert problem.tally.backwards.tolist() == [1, 0, 1, 0, 0, 1]
+    both = [first, next(gradients)]
+    assert problem.tally.backwards.tolist() == [2, 0, 2, 0, 0, 2]
+    third = next(gradients)
+    assert next(gradients, None) is None
+    assert problem.tally.forwards.tolist() == [1, 0, 1, 0, 0, 1]
+    assert problem.tally.backwards.tolist() == [3, 0, 3, 0, 0, 3]
+    assert torch.equal(logits, part.logits(part.images))
+    alone = (
+        part.gradient(part.images, lambda logits: logits[:, 0].square()),
+        part.gradient(part.images, lambda logits: logits[:, 1].square()),
+        part.gradient(part.images, lambda logits: logits[:, 2].square()),
+    )
+    for grad, wanted in zip([*both, third], alone, strict=True):
+        torch.testing.assert_close(grad, wanted)
+        assert not grad.requires_grad
+
+
+def test_of_several_gradients_those_over_the_limit_are_zero(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels, max_backwards=2)
+    _, gradients = problem.logits_and_gradients(images, lambda logits: logits)
+    assert [bool((grad != 0).any()) for grad in gradients] == [True, True, False, False]
+    assert problem.tally.backwards.tolist() == [2] * 6
+    assert problem.tally.out_of_budget.all()
+    assert problem.tally.flat.tolist() == [2] * 6
