@@ -8,6 +8,7 @@
 """
 
 import difflib
+import re
 from collections.abc import Iterable
 
 _MOST = 12  # names that a message lists
@@ -30,7 +31,7 @@ class UnknownName(PinprickError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
-        near = difflib.get_close_matches(name, known, n=3)
+        near = _with_the_word(name, known) or difflib.get_close_matches(name, known, n=3)
         rest = f" and {len(known) - _MOST} more" if len(known) > _MOST else ""
         listed = f"known: {', '.join(known[:_MOST])}{rest}"
         hint = f"did you mean {' or '.join(near)}?" if near else listed
@@ -44,3 +45,8 @@ class MissingExtra(PinprickError):
         super().__init__(
             f"{what} needs the package {package}; install it with: pip install 'pinprick[{extra}]'"
         )
+
+
+def _with_the_word(name: str, known: Iterable[str]) -> list[str]:
+    """Up to three names that hold ``name`` as a word: "tiger cat" for "cat"."""
+    return [one for one in known if name.lower() in filter(None, re.split(r"\W", one.lower()))][:3]
