@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from pinprick import (
     Attack,
     AttackResult,
+    BadInput,
     Card,
     Classifier,
     Problem,
@@ -21,6 +22,7 @@ from pinprick import (
     run_attack,
 )
 from pinprick.attacks import IFGSM, Greedy
+from pinprick.intake import check_parties
 from pinprick.types import Images
 
 
@@ -291,3 +293,17 @@ def test_a_limit_is_each_images_own(linear: Classifier, images: Tensor, labels: 
     assert enough.success.all()
     assert not enough.out_of_budget.any()
     assert held.out_of_budget.sum() == (free.forwards > limit).sum()
+
+
+@pytest.mark.parametrize(
+    ("attack", "model", "message"),
+    [
+        (Greedy, abs, r"with its settings, as in Greedy\(\.\.\.\)"),
+        ("greedy", abs, r"such as IFGSM\(\), got 'greedy'; build\(name\) makes one"),
+        (Greedy(), "resnet50", r"got 'resnet50'; load_model\(name\) gives one"),
+        (Greedy(), None, r"a function of images, got None"),
+    ],
+)
+def test_what_is_no_attack_or_no_model_is_named(attack: Any, model: Any, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        check_parties(attack, model)

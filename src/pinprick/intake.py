@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pinprick.attacks.card import Card
+from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.model import ACCESS, Classifier
@@ -104,6 +104,21 @@ def take_in(
         max_forwards=max_forwards,
         max_backwards=max_backwards,
     )
+
+
+def check_parties(attack: Any, model: Any) -> None:
+    """Raise ``BadInput`` unless this is an attack with its settings, and something to ask."""
+    if isinstance(attack, type):
+        raise BadInput(f"attack must come with its settings, as in {attack.__name__}(...)")
+    if not isinstance(attack, Attack):
+        raise BadInput(
+            f"attack must be such as IFGSM(), got {_brief(attack)}; build(name) makes one by name"
+        )
+    if not callable(model):
+        raise BadInput(
+            "model must be a Classifier, a network or a function of images, "
+            f"got {_brief(model)}; load_model(name) gives one by name"
+        )
 
 
 def check_images(images: Any) -> None:

@@ -13,7 +13,14 @@ from torch import Tensor
 from pinprick.attacks.build import describe
 from pinprick.attacks.card import Attack, Card
 from pinprick.goal import Goal
-from pinprick.intake import Task, check_access, check_answers, check_classes, take_in
+from pinprick.intake import (
+    Task,
+    check_access,
+    check_answers,
+    check_classes,
+    check_parties,
+    take_in,
+)
 from pinprick.model import Classifier, Model, as_classifier
 from pinprick.problem import Problem, Tally
 from pinprick.random import Streams
@@ -88,6 +95,7 @@ def attack_batches(
     All input is checked before the first batch is attacked. A batch that does not fit the GPU is
     started again in halves.
     """
+    check_parties(attack, model)
     classifier = as_classifier(model)
     facts = attack.facts()
     task = take_in(images, labels, targets, allowed, ids, batch_size, max_forwards, max_backwards)
