@@ -94,6 +94,13 @@ def test_one_pixel_of_224_covers_more_than_a_thousandth_of_the_panel() -> None:
     assert (box.x0 + box.width / 2, box.y0 + box.height / 2) == (50, 100)
 
 
+@pytest.mark.parametrize(("change", "gain"), [(1 / 64, "32"), (1 / 4096, "2050"), (0.4, "1.25")])
+def test_the_strength_of_a_dense_change_is_said_in_plain_digits(change: float, gain: str) -> None:
+    clean = torch.full((3, 8, 8), 0.5)
+    axes = Figure().subplots()
+    assert draw_changes(axes, clean, clean + change) == f"change, {gain} times as strong"
+
+
 def test_a_dense_change_is_shown_at_full_strength() -> None:
     clean = torch.full((3, 8, 8), 0.5)
     adv = clean.clone()

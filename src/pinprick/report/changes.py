@@ -59,7 +59,7 @@ def _draw_difference(axes: Axes, clean: Picture, adv: Picture) -> str:
     delta = (adv - clean).detach().cpu().float()
     gain = 0.5 / float(delta.abs().max())
     draw_picture(axes, (0.5 + gain * delta).clamp(0, 1))
-    return f"change, {gain:.3g} times as strong"
+    return f"change, {float(f'{gain:.3g}'):g} times as strong"
 
 
 def _add(axes: Axes, shapes: list[Rectangle] | list[Circle], **style: Any) -> None:
