@@ -36,7 +36,7 @@ GREEDY = ("--attack", "greedy")
         (("--model", "cli_test_models:twins", "--target", "crane"), "give the number: 0 and 1"),
         (("--model", "cli_test_models:small"), "small does not say how pictures are prepared"),
         (("--device", "gpu"), "the device 'gpu' cannot be used"),
-        (("--batch-size", "0"), "--batch-size"),
+        (("--batch-size", "0"), "equal to 1; see pinprick attack --help"),
         (("--seed", "one"), "--seed"),
         (("--sed", "1"), "--seed"),
         (("--attack", "deepfool", "--target", "1"), "deepfool has no targeted form"),
@@ -57,6 +57,7 @@ def test_an_unknown_command_offers_the_nearest(run: Run) -> None:
     shell = run("atack")
     assert shell.status == 2
     assert shell.err.startswith("pinprick: No such command 'atack'")
+    assert shell.err.endswith("; see pinprick --help\n")
 
 
 def test_without_a_single_picture_there_is_nothing_to_do(run: Run, tmp_path: Path) -> None:

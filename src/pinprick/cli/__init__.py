@@ -44,7 +44,8 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):  # what every misuse of the command line has
             raise
-        _give_up(f"{error.format_message().rstrip('.')}; see pinprick --help")
+        command = getattr(getattr(error, "ctx", None), "command_path", "pinprick")
+        _give_up(f"{error.format_message().rstrip('.')}; see {command} --help")
 
 
 def _give_up(message: str) -> None:
