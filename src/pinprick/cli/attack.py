@@ -43,7 +43,7 @@ def main(
     from pinprick.report.gallery import Exhibit, hang
     from pinprick.run import attack_batches
 
-    chosen = build({"name": attack, **options.read_options(option or [])})
+    chosen = build(options.read_attack(attack, option or []))
     open_folder(out)
     classifier = load_on(model, device)
     inputs = read_inputs(images or [], classifier, labels=label or [], target=target, quiet=quiet)

@@ -9,9 +9,11 @@ import typer
 from pinprick.errors import BadInput
 
 DEFAULT_MODEL = "efficientnet_lite0"
-DEFAULT_ATTACK = "greedy"  # the best sparse attack there is
+DEFAULT_ATTACK = "pinprick"
 DEFAULT_COMPARISON = f"ifgsm,{DEFAULT_ATTACK}"
 DEFAULT_FOLDER = Path("pinprick-out")
+
+FOR_PNGS = {"pinprick": {"values": "8bit"}}  # what is written is a PNG, so values keep to its grid
 
 Pictures = Annotated[
     list[Path] | None,
@@ -80,13 +82,18 @@ def read_options(given: Iterable[str]) -> dict[str, str]:
     return options
 
 
+def read_attack(name: str, given: Iterable[str]) -> dict[str, str]:
+    """``"pgd"`` and ``["steps=20"]`` as the description of an attack whose images become PNGs."""
+    return {"name": name, **FOR_PNGS.get(name, {}), **read_options(given)}
+
+
 def read_attacks(names: str, given: Iterable[str]) -> list[dict[str, str]]:
     """``"pgd,greedy"`` and ``["pgd.steps=20"]`` as one description for each attack."""
     specs: dict[str, dict[str, str]] = {}
     for name in (name.strip() for name in names.split(",")):
         if name in specs:
             raise BadInput(f"the attack {name} is listed twice")
-        specs[name] = {"name": name}
+        specs[name] = read_attack(name, ())
     for key, value in read_options(given).items():
         name, dot, setting = key.partition(".")
         if not (dot and setting) or name not in specs:
