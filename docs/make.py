@@ -1,7 +1,7 @@
 """Makes again what README holds of the program's own making; ``scripts/docs`` runs it.
 
 The table of attacks comes from the cards. The picture is a figure as ``pinprick attack`` writes it,
-of the rocket of the demo on the embedded model.
+of the rocket of the demo, by the default attack on the embedded model.
 """
 
 import re
@@ -32,8 +32,7 @@ def make_picture() -> None:
     """Attack the rocket and keep the figure."""
     rocket = {photo.name: photo.path for photo in read_photographs()}["rocket"]
     with tempfile.TemporaryDirectory() as folder:
-        command = ["pinprick", "attack", rocket, "--attack", "pinprick", "--out", folder]
-        subprocess.run(command, check=True)
+        subprocess.run(["pinprick", "attack", rocket, "--out", folder], check=True)
         PICTURE.parent.mkdir(exist_ok=True)
         shutil.copyfile(Path(folder) / f"{rocket.stem}-figure.png", PICTURE)
 
