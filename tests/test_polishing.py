@@ -1,8 +1,9 @@
 """Polishing shortens what any attack gave, and spoils nothing."""
 
+import inspect
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -110,6 +111,16 @@ def test_goes_no_further_than_it_may(
     assert (last[WORKED] < result.needed_elements[WORKED]).all()
     with pytest.raises(BadInput, match=r"^polish needs max_forwards >= 1, got 0$"):
         polish(result, curved, max_forwards=0)
+
+
+def test_counts_nothing_but_elements_and_pixels(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    result = dense(curved, images, curved_labels)
+    unchecked: Any = inspect.unwrap(polish)  # the check of types that runs with the tests is off
+    line = r"^polish needs unit to be 'elements' or 'pixels', got 'places'$"
+    with pytest.raises(BadInput, match=line):
+        unchecked(result, curved, unit="places")
 
 
 def test_from_all_the_corners_a_linear_model_leads_to_the_optimum() -> None:

@@ -13,6 +13,7 @@ import torch
 from pinprick.errors import BadInput
 from pinprick.model import Classifier, Model, as_classifier
 from pinprick.parts.best import Best
+from pinprick.parts.choice import check_choice
 from pinprick.parts.trim import Trimmer
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -40,6 +41,7 @@ def polish(
         max_forwards: Most passes for each image; None to go on until no single unit of any image
             can be spared.
     """
+    check_choice("polish", "unit", unit, ("elements", "pixels"))
     if max_forwards is not None and max_forwards < 1:
         raise BadInput(f"polish needs max_forwards >= 1, got {max_forwards}")
     if not len(result):
