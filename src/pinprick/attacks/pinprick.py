@@ -166,7 +166,7 @@ def _plan(*, aimed: bool) -> Iterator[_Stage]:
     for turn in itertools.count():
         first = next(rank) if aimed else None
         second = next(rank) if aimed and turn == 0 else None
-        yield _Stage("start", 30, first, memory=0.9, temperature=0.0 if first == 0 else 0.6)
+        yield _Stage("start", 30, first, memory=0.9, temperature=0.6 if turn else 0.0)
         yield _Stage("start", 30, second, memory=0.8)
         yield _Stage("anneal", 40)
 

@@ -1,0 +1,390 @@
+"""Pinprick finds the fewest where that is known, keeps its budget, and more effort only helps."""
+
+import math
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pinprick import BadInput, Classifier, Goal, Problem, Streams, build, run_attack
+from pinprick.attacks import Pinprick
+from pinprick.oracle import (
+    exact_images,
+    exact_linear,
+    fewest_elements,
+    fewest_for_target,
+    fewest_pixels,
+    sure_images,
+)
+
+Effort = Literal["fast", "balanced", "thorough"]
+Unit = Literal["elements", "pixels"]
+SHAPE = (3, 8, 8)
+EFFORTS: tuple[Effort, ...] = ("balanced", "fast", "thorough")
+FEWEST = {"elements": fewest_elements, "pixels": fewest_pixels}
+
+
+def guesses(model: Classifier, images: Tensor) -> Tensor:
+    with torch.no_grad():
+        return model(images).argmax(dim=1)
+
+
+def hard_case(
+    classes: int, shape: tuple[int, int, int] = SHAPE, count: int = 8
+) -> tuple[Classifier, Tensor, Tensor]:
+    """A linear model and images that it is sure of."""
+    model = exact_linear(classes, shape, seed=1)
+    images = sure_images(model, exact_images(count, shape))
+    return model, images, guesses(model, images)
+
+
+# The optimum of a linear model. A budget is a prefix of every larger one, so what is found here
+# with less than the default is found with the default, too.
+
+
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_finds_the_optimum_of_every_image(classes: int, unit: Unit) -> None:
+    model, images, labels = hard_case(classes)
+    result = run_attack(Pinprick(unit=unit, max_forwards=200), model, images, labels)
+    fewest = FEWEST[unit](model, images, Goal(labels))
+    assert torch.equal(getattr(result, f"needed_{unit}"), fewest)
+
+
+def test_the_default_finds_the_optimum_and_fast_comes_near() -> None:
+    model, images, labels = hard_case(10)
+    fewest = fewest_pixels(model, images, Goal(labels))
+    found, near = (
+        run_attack(Pinprick(unit="pixels", effort=effort), model, images, labels).needed_pixels
+        for effort in EFFORTS[:2]
+    )
+    assert torch.equal(found, fewest)
+    assert (near / fewest).mean() <= 1.05  # 1.03 was measured
+    assert (near / fewest).max() <= 1.13
+
+
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+def test_finds_the_optimum_towards_the_other_of_two_classes(unit: Unit) -> None:
+    model, images, labels = hard_case(2)
+    attack = Pinprick(unit=unit, max_forwards=200)
+    result = run_attack(attack, model, images, labels, targets=1 - labels)
+    fewest = FEWEST[unit](model, images, Goal(labels, 1 - labels))
+    assert torch.equal(getattr(result, f"needed_{unit}"), fewest)
+
+
+@pytest.mark.parametrize(("classes", "unit"), [(4, "pixels"), (10, "elements")])
+def test_comes_near_the_integer_program_towards_a_target(classes: int, unit: Unit) -> None:
+    model, images, labels = hard_case(classes, (3, 4, 4), count=6)
+    targets = (labels + torch.tensor([1, 2, 3, 1, 2, 3])) % classes
+    fewest = fewest_for_target(model, images, Goal(labels, targets), unit=unit)
+    assert fewest.isfinite().all()
+    attack = Pinprick(unit=unit, effort="fast")
+    result = run_attack(attack, model, images, labels, targets=targets)
+    ratio = getattr(result, f"needed_{unit}") / fewest
+    assert (ratio >= 1).all()
+    assert ratio.mean() <= 1.1
+
+
+@pytest.mark.parametrize("shape", [(1, 9, 9), (40, 1, 1)], ids=["grey", "one place"])
+def test_finds_it_in_images_of_other_shapes(shape: tuple[int, int, int]) -> None:
+    model, images, labels = hard_case(4, shape)
+    result = run_attack(Pinprick(max_forwards=150), model, images, labels)
+    assert torch.equal(result.needed_elements, fewest_elements(model, images, Goal(labels)))
+
+
+def test_finds_it_inside_a_mask() -> None:
+    model, images, labels = hard_case(4)
+    allowed = exact_images(8, SHAPE, seed=3) > 0.55
+    fewest = fewest_elements(model, images, Goal(labels), allowed=allowed)
+    free = fewest_elements(model, images, Goal(labels))
+    assert (fewest > free).all()
+    attack = Pinprick(max_forwards=200)
+    result = run_attack(attack, model, images, labels, allowed=allowed)
+    assert not ((result.adversarial != images) & ~allowed).any()
+    assert torch.equal(result.needed_elements, fewest)
+
+
+def test_each_unit_is_best_at_its_own_count() -> None:
+    model, images, labels = hard_case(10)
+    elements, pixels = (
+        run_attack(Pinprick(effort="fast", unit=unit), model, images, labels)
+        for unit in ("elements", "pixels")
+    )
+    assert pixels.needed_pixels.mean() < elements.needed_pixels.mean()
+    assert elements.needed_elements.mean() < pixels.needed_elements.mean()
+    assert (pixels.needed_pixels <= elements.needed_pixels + 1).all()
+
+
+# Effort
+
+
+def problem_of(model: Classifier, images: Tensor, goal: Goal, most: int) -> Problem:
+    """One that raises where the budget is overrun."""
+    with torch.no_grad():
+        clean_logits = model(images)
+    return Problem(
+        model,
+        images,
+        goal,
+        Streams(0, torch.arange(len(images))),
+        clean_logits=clean_logits,
+        max_forwards=most,
+        max_backwards=most,
+        strict=True,
+    )
+
+
+def test_effort_is_a_number_of_passes() -> None:
+    for effort, most in zip(EFFORTS, (500, 100, 1000), strict=True):
+        facts = Pinprick(effort=effort).facts()
+        assert (facts.max_forwards, facts.max_backwards) == (most, most)
+    model, images, labels = hard_case(10, (1, 6, 6), count=3)
+    result = run_attack(Pinprick(effort="fast"), model, images, labels)
+    assert (result.backwards == 100).all()
+    assert (result.forwards == 93).all()  # eight rivals share one
+
+
+@pytest.mark.parametrize("most", [2, 3, 17, 41, 60, 100, 109, 250])
+def test_a_budget_is_kept_to_the_last_pass(most: int) -> None:
+    model, images, labels = hard_case(12, (3, 6, 5), count=4)
+    leave = problem_of(model, images, Goal(labels), most)
+    reach = problem_of(model, images, Goal(labels, (labels + 1) % 12), most)
+    with model.frozen():
+        Pinprick(max_forwards=most)(leave)
+        Pinprick(max_backwards=most, max_forwards=most + 99)(reach)
+    assert (leave.tally.backwards == most).all()
+    assert (leave.tally.forwards >= most - 8).all()  # the rivals share a forward pass
+    assert (reach.tally.forwards == most).all()
+    assert torch.equal(reach.tally.forwards, reach.tally.backwards)
+
+
+class Log:
+    """A model that notes which candidates it saw, by the mark in an image's first value."""
+
+    def __init__(self, model: Classifier) -> None:
+        self.model = model
+        self.seen: dict[float, list[Tensor]] = {}
+
+    def __call__(self, images: Tensor) -> Tensor:
+        for image in images.detach():
+            self.seen.setdefault(image[0, 0, 0].item(), []).append(image.clone())
+        return self.model(images)
+
+
+def bent() -> Classifier:
+    """A network that is not linear and that takes some effort to fool."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        features, head = nn.Conv2d(3, 8, 3, padding=1), nn.Linear(32, 4)
+    features.weight.data *= 8
+    head.weight.data *= 20
+    net = nn.Sequential(features, nn.Tanh(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), head)
+    return Classifier(net.double())
+
+
+@pytest.mark.parametrize("targeted", [False, True])
+def test_a_smaller_budget_is_a_prefix_of_a_larger_one(targeted: bool) -> None:
+    model, images = bent(), exact_images(4, (3, 12, 12))
+    images[:, 0, 0, 0] = (
+        torch.tensor([51, 102, 153, 204]).double() / 255
+    )  # which rounding leaves alone
+    allowed = torch.ones(3, 12, 12, dtype=torch.bool)
+    allowed[0, 0, 0] = False
+    labels = guesses(model, images)
+    targets = (labels + 1) % 4 if targeted else None
+    logs = {}
+    for most in (210, 41, 109, 150):
+        log = Log(model)
+        attack = Pinprick(max_forwards=most)
+        run_attack(attack, Classifier(log), images, labels, targets=targets, allowed=allowed)
+        first, *rest = log.seen.values()
+        logs[most] = [seen[:-2] for seen in (first[2:], *(seen[1:] for seen in rest))]
+    for most in (41, 109, 150):
+        for shorter, whole in zip(logs[most], logs[210], strict=True):
+            assert len(shorter) <= most
+            assert len(shorter) >= min(most - 8, len(whole))
+            longer = whole[: len(shorter)]
+            torch.testing.assert_close(torch.stack(shorter), torch.stack(longer))
+
+
+def test_more_effort_never_gives_more() -> None:
+    linear, sure, _ = hard_case(10, (3, 6, 5), count=6)
+    colour = exact_images(6, (3, 12, 12))
+    cases: list[tuple[Classifier, Tensor, Unit]] = [
+        (linear, sure, "elements"),
+        (bent(), colour, "elements"),
+        (bent(), colour, "pixels"),
+    ]
+    for model, images, unit in cases:
+        labels = guesses(model, images)
+        counts = [
+            getattr(
+                run_attack(Pinprick(unit=unit, max_forwards=most), model, images, labels),
+                f"needed_{unit}",
+            )
+            for most in (2, 17, 60, 170)
+        ]
+        needed = torch.stack(counts)
+        assert (needed[1:] <= needed[:-1]).all()
+        assert (needed[-1] < needed[1]).any()
+        assert needed[-1].isfinite().all()
+
+
+def test_stops_where_few_enough_are_found() -> None:
+    model, images, labels = hard_case(10, count=6)
+    whole = run_attack(Pinprick(max_forwards=150), model, images, labels)
+    enough = int(whole.needed_elements.median())
+    stopped = run_attack(Pinprick(max_forwards=150, stop_at=enough), model, images, labels)
+    early = whole.needed_elements <= enough
+    assert early.any()
+    assert (~early).any()
+    assert (stopped.needed_elements[early] <= enough).all()
+    assert (stopped.forwards[early] < whole.forwards[early]).all()
+    torch.testing.assert_close(stopped.adversarial[~early], whole.adversarial[~early])
+    assert torch.equal(stopped.forwards[~early], whole.forwards[~early])
+
+
+def test_an_image_that_needs_a_single_unit_costs_no_more() -> None:
+    model, images = exact_linear(4, (3, 6, 5)), exact_images(6, (3, 6, 5))
+    labels = guesses(model, images)
+    single = fewest_elements(model, images, Goal(labels)) == 1
+    assert single.any()
+    assert (~single).any()
+    result = run_attack(Pinprick(max_forwards=150), model, images, labels)
+    assert (result.forwards[single] == 48).all()  # one start and one trim
+    assert (result.forwards[~single] > 48).all()
+
+
+# Values
+
+
+def rippled(images: Tensor) -> Tensor:
+    """Linear on the 8-bit grid; between its levels class 0 is weaker by far."""
+    between = (math.pi * 255 * images).sin().square().flatten(1).sum(dim=1, keepdim=True)
+    lift = torch.tensor([0.0, 0.3, 0.6, 0.9]).to(images)
+    return exact_linear(4, (3, 6, 5))(images) + between * lift
+
+
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+def test_8_bit_values_survive_where_free_ones_do_not(unit: Unit) -> None:
+    model = Classifier(rippled)
+    images = (exact_images(6, (3, 6, 5)) * 255).round() / 255
+    labels = guesses(model, images)
+    free = run_attack(Pinprick(unit=unit, max_forwards=110), model, images, labels)
+    assert free.success.all()
+    assert not free.survives_8bit.all()
+    attack = Pinprick(unit=unit, max_forwards=110, values="8bit")
+    assert attack.facts().eight_bit
+    grid = run_attack(attack, model, images, labels)
+    assert grid.success.all()
+    assert torch.equal(grid.survives_8bit, grid.success)
+    assert torch.equal((grid.adversarial * 255).round() / 255, grid.adversarial)
+
+
+def test_values_on_the_grid_cost_nothing_on_a_linear_model() -> None:
+    model, images, _ = hard_case(3)
+    images = (images * 255).round() / 255
+    labels = guesses(model, images)
+    attack = Pinprick(values="8bit", max_forwards=200)
+    result = run_attack(attack, model, images, labels)
+    assert torch.equal((result.adversarial * 255).round() / 255, result.adversarial)
+    assert torch.equal(result.needed_elements, fewest_elements(model, images, Goal(labels)))
+
+
+# What goes wrong
+
+
+def test_a_mask_that_leaves_too_little_is_a_failure_and_leaves_the_image() -> None:
+    model, images, labels = hard_case(4, count=4)
+    allowed = torch.zeros(4, *SHAPE, dtype=torch.bool)
+    allowed[0, :, :4] = True  # much, one place, and nothing
+    allowed[1:3, :, 0, 0] = True
+    result = run_attack(Pinprick(effort="fast"), model, images, labels, allowed=allowed)
+    assert result.success.tolist() == [True, False, False, False]
+    assert torch.equal(result.adversarial[1:], images[1:])
+    shut = "nothing may change: allowed is False everywhere"
+    assert result.remarks == ("", "not found", "not found", shut)
+    assert result.forwards[3] == 0
+
+
+@pytest.mark.parametrize("fault", [0.0, math.nan], ids=["zero", "nan"])
+def test_an_image_without_a_gradient_fails_and_the_others_go_on(fault: float) -> None:
+    model, images, _ = hard_case(4, (3, 6, 5), count=6)
+    bad = torch.tensor([False, True, False, False, True, False])
+    images[:, 0, 0, 0] = 1 / 4 + bad / 2
+    labels = guesses(model, images)
+    allowed = torch.ones(3, 6, 5, dtype=torch.bool)
+    allowed[0, 0, 0] = False
+
+    def spoilt(batch: Tensor) -> Tensor:
+        rows = batch.detach()[:, :1, :1, :1] > 0.5
+        inner = batch * 1
+        if inner.requires_grad:
+            inner.register_hook(lambda grad: grad.masked_fill(rows, fault))
+        return model(inner)
+
+    attack = Pinprick(max_forwards=120)
+    whole = run_attack(attack, model, images, labels, allowed=allowed)
+    result = run_attack(attack, spoilt, images, labels, allowed=allowed)
+    assert whole.success.all()
+    assert torch.equal(result.success, ~bad)
+    assert torch.equal(result.adversarial[bad], images[bad])
+    torch.testing.assert_close(result.adversarial[~bad], whole.adversarial[~bad])
+    assert {result.remarks[row] for row in (1, 4)} == {
+        "the model's gradient was zero or not finite"
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"max_forwards": 1}, "max_forwards >= 2 to try a single image, got 1"),
+        ({"max_backwards": 0}, "max_backwards >= 2 to try a single image, got 0"),
+        ({"stop_at": 0}, "stop_at >= 1, got 0"),
+    ],
+)
+def test_refuses_settings_that_make_no_sense(settings: dict[str, Any], line: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        Pinprick(**settings)
+    assert str(caught.value) == f"pinprick needs {line}"
+
+
+def test_refuses_words_it_does_not_know() -> None:
+    words = {"effort": "quick", "unit": "places", "values": "8-bit"}
+    for setting, word in words.items():
+        line = f"^{setting} of pinprick must be one of .*, got '{word}'$"
+        with pytest.raises(BadInput, match=line):
+            build({"name": "pinprick", setting: word})
+
+
+# Sameness
+
+
+def test_an_image_alone_ends_as_it_does_among_others() -> None:
+    model, images, labels = hard_case(10, (3, 6, 5), count=4)
+    ids = torch.tensor([30, 7, 2**40, 0])
+    together = run_attack(Pinprick(), model, images, labels, ids=ids)
+    alone = run_attack(Pinprick(), model, images[1:2], labels[1:2], ids=ids[1:2])
+    assert torch.equal(alone.adversarial, together.adversarial[1:2])
+    assert torch.equal(alone.forwards, together.forwards[1:2])
+
+
+def test_the_seed_decides() -> None:
+    model, images, labels = hard_case(10, (3, 6, 5), count=4)
+    first, again, other = (
+        run_attack(Pinprick(max_forwards=50), model, images, labels, seed=seed).adversarial
+        for seed in (5, 5, 6)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_targets_may_be_any_other_class(curved: Classifier) -> None:
+    images = exact_images(6, (3, 12, 12))
+    labels = guesses(curved, images)
+    targets = (labels + torch.tensor([1, 2, 3, 3, 2, 1])) % 4
+    result = run_attack(Pinprick(effort="fast"), curved, images, labels, targets=targets)
+    assert result.success.sum() >= 5
+    assert torch.equal(result.success, result.adversarial_logits.argmax(dim=1) == targets)
+    assert torch.equal(result.adversarial[~result.success], images[~result.success])
