@@ -23,6 +23,8 @@ the box, which gets it out of corners where gradients vanish.
 
     start, trim, anneal, trim;  then rounds of: start, trim, start, trim, anneal, trim
 
+An image that no start has fooled is taken through the box by signed steps instead, and trimmed.
+
 Every pass is one forward and one backward, every stage has a fixed length, and the budget only
 cuts the list short: a smaller one is a prefix of a larger one. An image that needs a single unit,
 or at most ``stop_at``, leaves between stages.
@@ -42,6 +44,7 @@ from pinprick.errors import BadInput
 from pinprick.parts.aim import cheapest_rivals
 from pinprick.parts.anneal import anneal
 from pinprick.parts.best import Best
+from pinprick.parts.box import keep_allowed, on_grid
 from pinprick.parts.choice import check_choice
 from pinprick.parts.gates import corner, draw_noise, open_largest, promise, scaled
 from pinprick.parts.trim import trim
@@ -54,6 +57,9 @@ _RIVALS = 9  # classes that later starts may aim at
 _LOYALTY = 0.4  # how much more a gate counts that is open already
 _FIRST, _LAST = 0.3, 0.02  # fraction by which k changes, at the start and at the end
 _WIDE = 4  # a later start opens so many times the gates that are known to do
+_STRIDE = 0.2  # the first of the signed steps, where pixel values run from 0 to 1
+_DENSE = 4  # an image with more than one unit in so many changed is annealed, not started anew
+_SHORTEST = 20  # a start that is not worth making
 _LOOK = 5  # passes between two looks at how many gates are open at the most
 
 
@@ -131,9 +137,16 @@ class Pinprick(Attack):
             if stage.kind == "rank":
                 search.rank_rivals(rows, steps)
                 continue
+            lost = search.best.cost[rows].isinf() & (number > 0)
             again = search.loosened[rows] & (stage.kind == "anneal")
+            again = (again & ~lost) | search.dense(rows)
+            search.wade(rows[lost], stage, steps, trims, use)
             search.anneal(rows[again], stage, steps, trims, use)
-            search.start(rows[~again], stage, steps, trims, use)
+            rest = rows[~lost & ~again]
+            if stage.kind == "start":
+                search.start(rest, stage, steps, trims, use)
+            else:
+                search.start_twice(rest, stage, steps, trims, use)
         return search.best.images
 
 
@@ -168,7 +181,7 @@ def _plan(*, aimed: bool) -> Iterator[_Stage]:
         second = next(rank) if aimed and turn == 0 else None
         yield _Stage("start", 30, first, memory=0.9, temperature=0.6 if turn else 0.0)
         yield _Stage("start", 30, second, memory=0.8)
-        yield _Stage("anneal", 40)
+        yield _Stage("anneal", 80)
 
 
 class _Search:
@@ -179,13 +192,19 @@ class _Search:
         self.best = Best(problem.images)
         self.loosened = torch.ones_like(self.best.cost, dtype=torch.bool)  # annealing paid
         self.rivals: Tensor | None = None  # the classes to aim at, cheapest first
-        number = units.total(problem.images[:1]).shape[1]
-        self.trimming = max(8, round(12 * (number / 1000) ** (1 / 3)))  # 17 at 32 px, 64 at 224 px
+        self.number = units.total(problem.images[:1]).shape[1]
+        share = self.number / 1000
+        self.trimming = max(8, round(12 * share ** (1 / 3)))  # 17 at 32 px, 64 at 224 px
 
     def rank_rivals(self, rows: Tensor, passes: int) -> None:
         ranked = cheapest_rivals(self.problem[rows], self.units, passes)
         self.rivals = rows.new_zeros((len(self.problem), ranked.shape[1]))
         self.rivals[rows] = ranked
+
+    def dense(self, rows: Tensor) -> Tensor:
+        """Where so many units are changed that signed steps must have led there."""
+        cost = self.best.cost[rows]
+        return cost.isfinite() & (cost > max(64, self.number // _DENSE))
 
     def anneal(self, rows: Tensor, stage: _Stage, steps: int, trims: int, use: str) -> None:
         """Shake the best loose; where that brings nothing, the next turn is a start instead."""
@@ -204,6 +223,32 @@ class _Search:
         if stage.aim is not None and self.rivals is not None:
             aims = self.rivals[rows, stage.aim % self.rivals.shape[1]]
         found = self._gates(part, self.best.cost[rows], stage, aims, steps, use)
+        self._finish(rows, part, found, trims, use)
+
+    def start_twice(self, rows: Tensor, stage: _Stage, steps: int, trims: int, use: str) -> None:
+        """Two starts in place of an annealing, one trim after the other, in as many passes."""
+        half = replace(stage, steps=(stage.steps - self.trimming) // 2)
+        if half.steps < _SHORTEST:
+            return self.start(rows, stage, steps, trims, use)
+        first = min(half.steps, steps)
+        between = min(self.trimming, steps - first)
+        self.start(rows, half, first, between, f"{use}, first")
+        second = min(half.steps, steps - first - between)
+        return self.start(rows, half, second, trims, f"{use}, second")
+
+    def wade(self, rows: Tensor, stage: _Stage, steps: int, trims: int, use: str) -> None:
+        """Signed steps through the box, for images that no choice of gates has fooled yet."""
+        if not len(rows):
+            return
+        part = self.problem[rows]
+        found, adv = Best(part.images), part.images
+        for step in range(steps):
+            logits, grad = part.logits_and_gradient(adv, part.goal.margin)
+            count = self.units.count(adv, part.images)
+            found.offer(adv, count, part.goal.met(logits))
+            adv = (adv - _STRIDE * (1 - step / stage.steps) * grad.sign()).clamp(0, 1)
+            adv = on_grid(adv, part.images) if self.eight_bit else adv
+            adv = keep_allowed(adv, part.images, part.allowed)
         self._finish(rows, part, found, trims, use)
 
     def _finish(self, rows: Tensor, part: Problem, found: Best, trims: int, use: str) -> None:

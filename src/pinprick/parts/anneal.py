@@ -13,10 +13,11 @@ import math
 import torch
 
 from pinprick.parts.best import Best
+from pinprick.parts.box import on_grid
 from pinprick.parts.gates import scaled
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
-from pinprick.types import Images, Logits, PerImage
+from pinprick.types import Logits, PerImage
 
 _SIGMA = 1e-3  # width of the smooth l0
 _THRESHOLD = 0.3  # at the start
@@ -67,7 +68,8 @@ def anneal(
         size = (second / (1 - _PAST_SQUARES ** (step + 1))).sqrt() + 1e-8
         now = _rate(rate, step, schedule)
         delta = delta - now * first / (1 - _PAST ** (step + 1)) / size
-        adv = _inside(images + delta, images, eight_bit)
+        adv = (images + delta).clamp(0, 1)
+        adv = on_grid(adv, images) if eight_bit else adv
         pace = _PACE * _rate(rate, step + 1, schedule)
         threshold = (threshold + torch.where(met, pace, -pace).unsqueeze(1)).clamp(0, 1)
         weak = units.largest((adv - images).abs()) < threshold
@@ -77,12 +79,3 @@ def anneal(
 def _rate(rate: float, step: int, steps: int) -> float:
     """A half cosine from ``rate`` to a tenth of it."""
     return rate * (0.1 + 0.45 * (1 + math.cos(math.pi * step / steps)))
-
-
-def _inside(adv: Images, images: Images, eight_bit: bool) -> Images:
-    """``adv`` in the box and, if so asked, on the 8-bit grid; a value of the same level stays."""
-    adv = adv.clamp(0, 1)
-    if not eight_bit:
-        return adv
-    level = (adv * 255).round()
-    return torch.where(level == (images * 255).round(), images, level / 255)

@@ -13,3 +13,9 @@ def into_ball(adv: Images, images: Images, eps: float) -> Images:
 def keep_allowed(adv: Images, images: Images, allowed: Allowed | None) -> Images:
     """``adv`` where values may change, the clean values elsewhere."""
     return adv if allowed is None else torch.where(allowed, adv, images)
+
+
+def on_grid(adv: Images, images: Images) -> Images:
+    """``adv`` at the nearest values an 8-bit image can hold; at the clean value's level, that."""
+    level = (adv * 255).round()
+    return torch.where(level == (images * 255).round(), images, level / 255)
