@@ -25,10 +25,11 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
+from pinprick.parts.aim import rivals as nearest_rivals
 from pinprick.parts.box import keep_allowed
 from pinprick.parts.choice import check_choice
 from pinprick.problem import Problem
-from pinprick.types import Images, Labels, Logits, PerImage
+from pinprick.types import Images, Logits, PerImage
 
 _EXTRA = 1e-4  # length added to each step, so that none ends short of the boundary
 
@@ -87,7 +88,7 @@ class DeepFool(Attack):
             with torch.enable_grad():
                 logits = part.logits(x)
             if step == 0:
-                rivals = _rivals(logits.detach(), part.goal.labels, self.candidates)
+                rivals = nearest_rivals(logits, part.goal.labels, self.candidates - 1)
             distance, direction = self._nearest(part, x, logits, rivals[rows])
             length = (1 + self.overshoot) * (distance + _EXTRA)
             free = distance.isfinite()  # the others have nowhere to go and are given up
@@ -130,13 +131,6 @@ class DeepFool(Attack):
             distance = torch.where(nearer, away, distance)
             direction = torch.where(nearer.view(-1, 1, 1, 1), towards, direction)
         return distance, direction
-
-
-def _rivals(logits: Logits, labels: Labels, candidates: int) -> Tensor:
-    """The classes ranked highest, one row an image, the label left out."""
-    others = logits.scatter(1, labels.unsqueeze(1), -torch.inf)
-    ranked = others.argsort(dim=1, descending=True, stable=True)
-    return ranked[:, : min(candidates, logits.shape[1]) - 1]
 
 
 def _movable(slope: Images, problem: Problem, images: Images) -> Images:
