@@ -33,6 +33,7 @@ from pinprick.selftest import Counting
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
     "pinprick": {"max_forwards": 60},
     "sigma_zero": {"steps": 40},
+    "wifgsm": {"steps": 30},
 }
 VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way through the code
     "pgd with restarts": {"name": "pgd", "restarts": 3, "steps": 3},
@@ -40,6 +41,15 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
     "pinprick in pixels": {"name": "pinprick", "max_forwards": 60, "unit": "pixels"},
     "sigma_zero with a stop": {"name": "sigma_zero", "steps": 40, "stop_at": 3},
     "tifgsm with all": {"name": "tifgsm", "steps": 3, "momentum": 1.0, "diversity": 0.7},
+    "wifgsm from pgd": {"name": "wifgsm", "steps": 20, "start": {"name": "pgd", "eps": 0.3}},
+    "wifgsm unbounded": {
+        "name": "wifgsm",
+        "steps": 20,
+        "loss_scale": 1e5,
+        "tau": 0.3,
+        "lam": 0.0,
+        "bounded": False,
+    },
 }
 SPECS = {name: {"name": name, **QUICK.get(name, {})} for name in ATTACKS} | VARIANTS
 

@@ -13,6 +13,7 @@ from pinprick.attacks.pinprick import Pinprick
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.attacks.sigma_zero import SigmaZero
 from pinprick.attacks.tifgsm import TIFGSM
+from pinprick.attacks.wifgsm import WIFGSM
 from pinprick.errors import UnknownName
 
 ATTACKS: dict[str, type[Attack]] = {
@@ -32,6 +33,7 @@ ATTACKS: dict[str, type[Attack]] = {
         # l0, white-box
         Greedy,
         SigmaZero,
+        WIFGSM,
         Pinprick,
     )
 }
@@ -54,6 +56,7 @@ __all__ = [
     "PGD",
     "RFGSM",
     "TIFGSM",
+    "WIFGSM",
     "Attack",
     "Card",
     "DeepFool",

@@ -1,0 +1,263 @@
+"""WI-FGSM: weigh a dense attack element by element, and open as few gates as will do.
+
+Lin, Lou, Wang, Jalaian, Yuan: Towards interpretable adversarial examples via sparse adversarial
+attack. 2025. Equations 6 to 22 and Algorithm 1.
+
+    delta   = I-FGSM(x),   y_adv = the class it reaches, or the target
+    w       = pi(w - tau / eps)                             pi: ReLU; tailored by tau
+    J       = CE(f(x + w * delta), y_adv) + lam * sum_j H(w_j)
+    w       = w - lr * v,   v = momentum * v + grad J       H' replaced by q_a, a Gaussian
+    x*      = x + Omega * H(w) * delta                      Omega: room that stays in [0, 1]
+
+``H`` and ``q_a`` are in ``parts/heaviside.py``. Two forward passes a step, one for the gradient and
+one to judge ``x*``, and one backward pass; before that those of the start, once or twice, and, if
+there is no target, one forward pass to see the class it reaches.
+
+Where the text cannot be taken literally, and what is done instead:
+
+- Scale. With ``lr`` = 0.01 on ``J`` as printed, ``w`` moves by 1e-6 a step while tau / eps = 19 is
+  taken off: no gate ever opens. The authors' code multiplies ``J`` by 1e5, which suits one size of
+  image and one eps. By default the gradient of CE is divided by its largest value over the gates,
+  step by step and image by image, and ``J`` is multiplied by (1 - momentum) / (lr * eps). So a gate
+  that is pulled steadily with the largest force crosses the range of pixel values in one step,
+  whatever the network, the size of the image and eps; tau is then a share of that range, and
+  ``lam`` weighs the count against the largest force. ``loss_scale`` = 1e5 gives the constant.
+- tau. One value for all images leaves some unfooled. By default each image finds its own, starting
+  from the printed 0.30: up by ``tau_rate`` after a step that fooled, down after one that did not;
+  ``lam`` goes up and down with it. A number stays as it is.
+- Box. Nothing holds ``x + w * delta`` inside [0, 1] while gates are learnt, so the loss is met by
+  images that cannot exist. By default ``w`` is held below ``Omega``; then that image is valid, and
+  is judged too, for nothing. ``Omega`` as printed, "symmetric", has no room where a value is 0 or
+  1; "directed" is the room on the side that delta points to. Both satisfy Proposition 2.
+- Shut gates. Where w is 0, Algorithm 1 has the slope q_a(0); in Equation 20 the ReLU is flat there
+  and nothing pulls a gate shut that is shut already. ``penalise`` says which, "all" or "open". With
+  "open", gates pass through the width of q_a in one step, and ``lam`` has next to no effect.
+- Result. Not the last gates, but the sparsest valid image that met the goal.
+- Where the start does not change the class, ``y_adv`` is the strongest other class after it, and
+  the start is run again towards that, as Algorithm 1 has it: a start that led nowhere leaves gates
+  that lead nowhere.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.ifgsm import IFGSM
+from pinprick.errors import BadInput
+from pinprick.goal import Goal
+from pinprick.parts.best import Best
+from pinprick.parts.choice import check_choice
+from pinprick.parts.heaviside import heaviside, heaviside_slope
+from pinprick.problem import Problem
+from pinprick.types import Images, Labels, PerImage
+
+Box = Literal["symmetric", "directed"]
+
+_TAU = 0.30  # the printed value, where the search for others begins
+_LOWEST, _HIGHEST = 1e-4, 2.0  # no gate stays open under a tau above 2
+_LARGEST_DRAW = 5.8  # of ``Streams.normal``
+
+
+@dataclass(frozen=True, kw_only=True)
+class WIFGSM(Attack):
+    """Gates over the change that a dense attack makes, learnt so that few are open.
+
+    Attributes:
+        start: The dense attack; its radius is ``eps``, its length of a step ``alpha``.
+        steps: Number of gradient steps, ``T``.
+        lam: Weight of the count of open gates, ``lambda``.
+        a: Width of the Gaussian that stands in for the derivative of the step function.
+        tau: What each step takes off the gates, where pixel values run from 0 to 1; None to find
+            a value for each image.
+        tau_rate: The factor by which such a value moves in a step.
+        lr: Learning rate, ``eta``.
+        momentum: Share of the last update that is kept.
+        loss_scale: What the loss is multiplied by; None for units of the image's own gradient.
+        gates: The first ``w``, standard "normal" or "zeros".
+        penalise: The gates that the count pulls shut, "all" or those that are "open".
+        box: The room given to an open gate, "directed" or, as printed, "symmetric".
+        bounded: Whether gates stay within that room while they are learnt.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="wifgsm",
+        title="WI-FGSM",
+        norm="l0",
+        unit="elements",
+        kind="minimal",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        paper="Towards interpretable adversarial examples via sparse adversarial attack, 2025",
+    )
+
+    start: Attack = field(default_factory=IFGSM)
+    steps: int = 100
+    lam: float = 1e-2
+    a: float = 0.1
+    tau: float | None = None
+    tau_rate: float = 1.1
+    lr: float = 1e-2
+    momentum: float = 0.9
+    loss_scale: float | None = None
+    gates: Literal["normal", "zeros"] = "normal"
+    penalise: Literal["all", "open"] = "all"
+    box: Box = "directed"
+    bounded: bool = True
+
+    @classmethod
+    def mnist(cls, **settings: Any) -> "WIFGSM":
+        """The paper's values for MNIST, but for those given."""
+        return cls(**{"steps": 100, "lam": 1e-2, **settings})
+
+    @classmethod
+    def cifar10(cls, **settings: Any) -> "WIFGSM":
+        """The paper's values for CIFAR-10, but for those given."""
+        return cls(**{"steps": 100, "lam": 1e-2, **settings})
+
+    @classmethod
+    def imagenet(cls, **settings: Any) -> "WIFGSM":
+        """The paper's values for ImageNet, but for those given."""
+        return cls(**{"steps": 200, "lam": 1e-3, **settings})
+
+    @classmethod
+    def printed(cls, **settings: Any) -> "WIFGSM":
+        """The text as it stands, with the authors' scale: one tau, no bound, the symmetric box."""
+        as_it_stands = {
+            "tau": _TAU,
+            "loss_scale": 1e5,
+            "penalise": "open",
+            "box": "symmetric",
+            "bounded": False,
+        }
+        return cls(**{**as_it_stands, **settings})
+
+    def __post_init__(self) -> None:
+        if getattr(self.start, "eps", None) is None:
+            raise BadInput(
+                "wifgsm needs a start with a radius eps, as ifgsm or pgd have, "
+                f"got {self.start.card.name}"
+            )
+        if self.steps < 1:
+            raise BadInput(f"wifgsm needs steps >= 1, got {self.steps}")
+        for setting in ("lr", "loss_scale"):
+            value = getattr(self, setting)
+            if value is not None and not 0 < value < math.inf:
+                raise BadInput(f"wifgsm needs {setting} > 0, got {value:g}")
+        for setting in ("lam", "tau"):
+            value = getattr(self, setting)
+            if value is not None and not 0 <= value < math.inf:
+                raise BadInput(f"wifgsm needs {setting} >= 0, got {value:g}")
+        if not 0 < abs(self.a) < math.inf:
+            raise BadInput(f"wifgsm needs a other than 0, 0.1 as a rule, got {self.a:g}")
+        if not 1 <= self.tau_rate < math.inf:
+            raise BadInput(f"wifgsm needs tau_rate >= 1, got {self.tau_rate:g}")
+        if not 0 <= self.momentum < 1:
+            raise BadInput(f"wifgsm needs momentum from 0 to below 1, got {self.momentum:g}")
+        check_choice("wifgsm", "gates", self.gates, ("normal", "zeros"))
+        check_choice("wifgsm", "penalise", self.penalise, ("all", "open"))
+        check_choice("wifgsm", "box", self.box, ("symmetric", "directed"))
+
+    def facts(self) -> Card:
+        start = self.start.facts()
+        forwards, backwards = start.max_forwards, start.max_backwards
+        survive = self._first_tau() < _LARGEST_DRAW * _radius(self.start)  # the first shrinking
+        return replace(
+            self.card,
+            targeted=start.targeted,
+            masked=start.masked,
+            random=start.random or (self.gates == "normal" and survive),
+            max_forwards=None if forwards is None else 2 * forwards + 1 + 2 * self.steps,
+            max_backwards=None if backwards is None else 2 * backwards + self.steps,
+        )
+
+    def __call__(self, problem: Problem) -> Images:
+        eps, images, best = _radius(self.start), problem.images, Best(problem.images)
+        started, reached = self._dense(problem)
+        towards = Goal(problem.goal.labels, reached)
+
+        clean = images.to(torch.promote_types(images.dtype, torch.float32))
+        delta = started.to(clean.dtype) - clean
+        omega = room(clean, delta, self.box) / eps
+        w, velocity = self._first_gates(problem).to(clean.dtype), torch.zeros_like(clean)
+        tau = clean.new_full((len(clean), 1, 1, 1), self._first_tau())
+        for _ in range(self.steps):
+            w = (w - tau / eps).clamp(min=0)
+            if self.bounded:
+                w = torch.minimum(w, omega)
+            soft = clean + w * delta
+            asked = (soft.clamp(0, 1) if self.bounded else soft).to(images.dtype)
+            logits, grad = problem.logits_and_gradient(asked, towards.cross_entropy)
+            valid = apply_gates(clean, delta, omega, w).to(images.dtype)
+            met = problem.goal.met(problem.logits(valid))
+            best.offer(valid, _changed(valid, images), met)
+            if self.bounded:
+                soft_met = problem.goal.met(logits)
+                best.offer(asked, _changed(asked, images), soft_met)
+                met = met | soft_met
+
+            penalty = self.lam * heaviside_slope(w, self.a)
+            if self.penalise == "open":
+                penalty = penalty * heaviside(w)
+            if self.tau is None:
+                penalty = penalty * tau / _TAU
+            velocity = self.momentum * velocity + self._scaled(grad * delta, penalty, eps)
+            w = w - self.lr * velocity
+            if self.tau is None:
+                factor = torch.where(met, self.tau_rate, 1 / self.tau_rate).to(tau.dtype)
+                tau = (tau * factor.view(-1, 1, 1, 1)).clamp(_LOWEST, _HIGHEST)
+        return best.images
+
+    def _dense(self, problem: Problem) -> tuple[Images, Labels]:
+        """What the start makes of the images, and the classes to reach."""
+        started, goal = self.start(problem), problem.goal
+        if goal.targets is not None:
+            return started, goal.targets
+        logits = problem.logits(started)
+        reached = logits.scatter(1, goal.labels.unsqueeze(1), -torch.inf).argmax(dim=1)
+        rows = (~goal.met(logits)).nonzero().squeeze(1)
+        if len(rows) and self.start.facts().targeted:
+            part = problem[rows]
+            part.goal = Goal(part.goal.labels, reached[rows])
+            started = started.index_copy(0, rows, self.start(part))
+        return started, reached
+
+    def _first_tau(self) -> float:
+        return _TAU if self.tau is None else self.tau
+
+    def _first_gates(self, problem: Problem) -> Images:
+        if self.gates == "zeros":
+            return torch.zeros_like(problem.images)
+        return problem.rng.normal(*problem.images.shape[1:], step=0, use="wifgsm gates")
+
+    def _scaled(self, slope: Images, penalty: Images, eps: float) -> Images:
+        """The gradient of the loss by the gates, at the scale that ``loss_scale`` asks for."""
+        if self.loss_scale is not None:
+            return self.loss_scale * (slope + penalty)
+        largest = slope.abs().amax(dim=(1, 2, 3), keepdim=True)
+        slope = slope / largest.clamp_min(torch.finfo(slope.dtype).tiny)
+        return (1 - self.momentum) / (self.lr * eps) * (slope + penalty)
+
+
+def room(images: Images, delta: Images, box: Box) -> Images:
+    """How far each value can go: to the nearer edge of [0, 1], or to that ``delta`` points at."""
+    if box == "symmetric":
+        return torch.minimum(images, 1 - images)
+    return torch.where(delta > 0, 1 - images, images)
+
+
+def apply_gates(images: Images, delta: Images, omega: Images, w: Images) -> Images:
+    """``x + Omega * H(w) * delta``: valid by Proposition 2, but for rounding, which is cut off."""
+    return (images + omega * heaviside(w) * delta).clamp(0, 1)
+
+
+def _changed(adv: Images, images: Images) -> PerImage:
+    return (adv != images).flatten(1).sum(dim=1).float()
+
+
+def _radius(start: Attack) -> float:
+    eps: float = start.eps  # type: ignore[attr-defined]
+    return eps
