@@ -142,7 +142,8 @@ def test_the_batch_size_follows_the_size_of_the_images(side: int, size: int) -> 
 @pytest.mark.parametrize("name", ["batch_size", "max_forwards", "max_backwards"])
 def test_limits_are_not_negative(name: str) -> None:
     least = 1 if name == "batch_size" else 0
-    assert line_of(**{name: least - 1}) == f"{name} must be at least {least}, got {least - 1}"
+    line = f"{name} must be a whole number of at least {least}, got {least - 1}"
+    assert line_of(**{name: least - 1}) == line
 
 
 def test_a_mask_holds_true_and_false() -> None:

@@ -6,7 +6,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from pinprick import BadInput, Classifier
-from pinprick.model import as_classifier
+from pinprick.model import _check_statistics, as_classifier
 from pinprick.oracle import exact_images, exact_linear
 
 
@@ -141,3 +141,10 @@ def test_the_exact_model_gives_each_image_the_same_in_any_batch() -> None:
         together = model(images)
         for row in range(9):
             assert torch.equal(model(images[row : row + 1])[0], together[row])
+
+
+def test_one_number_for_all_channels_is_refused() -> None:
+    with pytest.raises(
+        BadInput, match=r"std must have one value for each channel, as in \(0\.5,\)"
+    ):
+        _check_statistics(None, 0.5)  # the type hook stands before Classifier itself

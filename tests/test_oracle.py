@@ -125,7 +125,8 @@ def fewest_by_linear_programs(model: Classifier, image: Tensor, target: int) -> 
         bounds = [(-x, 1 - x) if free else (0.0, 0.0) for x, free in zip(flat, subset, strict=True)]
         if linprog(np.zeros(len(flat)), A_ub=steer, b_ub=gap, bounds=bounds).status == 0:
             elements = min(elements, sum(subset))
-            pixels = min(pixels, np.array(subset).reshape(image.shape).any(axis=0).sum())
+            places = np.array(subset).reshape(image.shape).any(axis=0)
+            pixels = min(pixels, int(places.sum()))
     return elements, pixels
 
 

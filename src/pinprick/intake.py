@@ -71,9 +71,9 @@ def take_in(
     targets: Any,
     allowed: Any,
     ids: Any,
-    batch_size: int | None,
-    max_forwards: int | None,
-    max_backwards: int | None,
+    batch_size: Any,
+    max_forwards: Any,
+    max_backwards: Any,
 ) -> Task:
     """The arguments of ``run_attack`` as a task, or a line on what is wrong with them."""
     check_images(images)
@@ -93,8 +93,8 @@ def take_in(
         ("max_forwards", max_forwards, 0),
         ("max_backwards", max_backwards, 0),
     ):
-        if value is not None and value < least:
-            raise BadInput(f"{name} must be at least {least}, got {value}")
+        if value is not None and (not isinstance(value, int) or value < least):
+            raise BadInput(f"{name} must be a whole number of at least {least}, got {value!r}")
     return Task(
         images=_own(images.detach()),
         goal=Goal(labels, targets),

@@ -7,7 +7,7 @@ belong to ``prepare``, which works on 8-bit pixels, so that a prepared photograp
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from PIL.Image import Image
@@ -137,7 +137,10 @@ def as_classifier(model: "Classifier | Model") -> Classifier:
     return model if isinstance(model, Classifier) else Classifier(model)
 
 
-def _check_statistics(mean: Sequence[float] | None, std: Sequence[float] | None) -> None:
+def _check_statistics(mean: Any, std: Any) -> None:
+    for name, values in (("mean", mean), ("std", std)):
+        if isinstance(values, (int, float)):
+            raise BadInput(f"{name} must have one value for each channel, as in ({values},)")
     if mean is not None and std is not None and len(mean) != len(std):
         raise BadInput(f"mean has {len(mean)} values and std {len(std)}; they must agree")
     if std is not None and min(std) <= 0:
