@@ -44,9 +44,10 @@ from pinprick.errors import BadInput
 from pinprick.parts.aim import cheapest_rivals
 from pinprick.parts.anneal import anneal
 from pinprick.parts.best import Best
-from pinprick.parts.box import keep_allowed, on_grid
+from pinprick.parts.box import on_grid
 from pinprick.parts.choice import check_choice
 from pinprick.parts.gates import corner, draw_noise, open_largest, promise, scaled
+from pinprick.parts.signed import signed_step
 from pinprick.parts.trim import trim
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -246,9 +247,9 @@ class _Search:
             logits, grad = part.logits_and_gradient(adv, part.goal.margin)
             count = self.units.count(adv, part.images)
             found.offer(adv, count, part.goal.met(logits))
-            adv = (adv - _STRIDE * (1 - step / stage.steps) * grad.sign()).clamp(0, 1)
+            stride = _STRIDE * (1 - step / stage.steps)
+            adv = signed_step(part, adv, grad, stride, eps=1.0)
             adv = on_grid(adv, part.images) if self.eight_bit else adv
-            adv = keep_allowed(adv, part.images, part.allowed)
         self._finish(rows, part, found, trims, use)
 
     def _finish(self, rows: Tensor, part: Problem, found: Best, trims: int, use: str) -> None:

@@ -30,6 +30,7 @@ from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.parts.best import Best
 from pinprick.parts.box import keep_allowed
+from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images, Logits, PerImage
 
@@ -94,7 +95,7 @@ class SigmaZero(Attack):
             asked = adv.to(problem.images.dtype)
             logits, grad = problem.logits_and_gradient(asked, _hinge(problem.goal))
             met = problem.goal.met(logits)
-            count = (asked != problem.images).flatten(1).sum(dim=1).float()
+            count = Units("elements").count(asked, problem.images)
             best.offer(asked, count, met, rows if len(rows) < len(best.cost) else None)
             if self.stop_at is not None:
                 left = best.cost[rows] > self.stop_at

@@ -51,8 +51,9 @@ from pinprick.goal import Goal
 from pinprick.parts.best import Best
 from pinprick.parts.choice import check_choice
 from pinprick.parts.heaviside import heaviside, heaviside_slope
+from pinprick.parts.units import Units
 from pinprick.problem import Problem
-from pinprick.types import Images, Labels, PerImage
+from pinprick.types import Images, Labels
 
 Box = Literal["symmetric", "directed"]
 
@@ -176,6 +177,7 @@ class WIFGSM(Attack):
 
     def __call__(self, problem: Problem) -> Images:
         eps, images, best = _radius(self.start), problem.images, Best(problem.images)
+        count = Units("elements").count
         started, reached = self._dense(problem)
         towards = Goal(problem.goal.labels, reached)
 
@@ -193,10 +195,10 @@ class WIFGSM(Attack):
             logits, grad = problem.logits_and_gradient(asked, towards.cross_entropy)
             valid = apply_gates(clean, delta, omega, w).to(images.dtype)
             met = problem.goal.met(problem.logits(valid))
-            best.offer(valid, _changed(valid, images), met)
+            best.offer(valid, count(valid, images), met)
             if self.bounded:
                 soft_met = problem.goal.met(logits)
-                best.offer(asked, _changed(asked, images), soft_met)
+                best.offer(asked, count(asked, images), soft_met)
                 met = met | soft_met
 
             penalty = self.lam * heaviside_slope(w, self.a)
@@ -252,10 +254,6 @@ def room(images: Images, delta: Images, box: Box) -> Images:
 def apply_gates(images: Images, delta: Images, omega: Images, w: Images) -> Images:
     """``x + Omega * H(w) * delta``: valid by Proposition 2, but for rounding, which is cut off."""
     return (images + omega * heaviside(w) * delta).clamp(0, 1)
-
-
-def _changed(adv: Images, images: Images) -> PerImage:
-    return (adv != images).flatten(1).sum(dim=1).float()
 
 
 def _radius(start: Attack) -> float:
