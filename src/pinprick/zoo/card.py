@@ -1,0 +1,125 @@
+"""What must be known of a model beside its weights, as plain JSON: ``card.json``.
+
+Weights alone are numbers without a network. The card names the network, its classes and the
+preprocessing, so that a folder of weights loads by itself, and keeps the facts of its training.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from pinprick.errors import BadInput, UnknownName
+
+INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+_LISTS = {"classes": str, "mean": float, "std": float, "size": int}  # as JSON holds them
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCard:
+    """The network, its preprocessing and its facts.
+
+    Attributes:
+        net: The architecture: a name of ``zoo.nets``, "torchvision:NAME" or "timm:NAME".
+        classes: Names of the classes, in the order of the logits.
+        mean, std: Taken off and divided by, channel for channel; None where there is none.
+        size: Height and width of the images the network sees.
+        channels: 3 for colour, 1 for grey.
+        resize: What the short side of a picture is brought to before the crop; None for the
+            smallest at which the crop fits.
+        interpolation: How pictures are resized; one of ``INTERPOLATIONS``.
+        facts: Where the weights come from and what they reach, as plain JSON.
+    """
+
+    net: str
+    classes: tuple[str, ...]
+    mean: tuple[float, ...] | None
+    std: tuple[float, ...] | None
+    size: tuple[int, int]
+    channels: int = 3
+    resize: int | None = None
+    interpolation: str = "bilinear"
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.net or not self.classes:
+            raise BadInput("a model card names the net and at least one class")
+        if self.channels not in (1, 3):
+            raise BadInput(f"a model card has 1 or 3 channels, got {self.channels}")
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if values is not None and len(values) != self.channels:
+                raise BadInput(
+                    f"{name} has {len(values)} values for {self.channels} channels in a model card"
+                )
+        if self.std is not None and min(self.std) <= 0:
+            raise BadInput(f"std must be above zero in every channel, got {self.std}")
+        if min(self.size) < 1:
+            raise BadInput(f"size is height and width in pixels, got {self.size}")
+        if self.resize is not None and self.resize < max(self.size):
+            raise BadInput(f"a crop of {self.size} does not fit a short side of {self.resize}")
+        if self.interpolation not in INTERPOLATIONS:
+            raise UnknownName("interpolation", self.interpolation, INTERPOLATIONS)
+
+    def as_json(self) -> str:
+        try:
+            return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"the facts of a model card must be plain JSON: {error}") from None
+
+
+def read_card(text: str, where: str) -> ModelCard:
+    """The card that ``text`` holds; ``where`` it was found is said when it does not.
+
+    ``classes`` may also be a number, where the classes have no names.
+    """
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise BadInput(f"{where} is not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise BadInput(f"{where} must hold a JSON object, not a {type(values).__name__}")
+    known = {one.name: one for one in fields(ModelCard)}
+    for name in values:
+        if name not in known:
+            raise UnknownName(f"entry of {where}", name, known)
+    missing = [name for name in ("net", "classes", "size") if name not in values]
+    if missing:
+        raise BadInput(f"{where} must name the {' and the '.join(missing)} of the model")
+    values = {"mean": None, "std": None, **values}
+    count = values["classes"]
+    if isinstance(count, int) and count > 0:
+        values["classes"] = [str(number) for number in range(count)]
+    for name, value in values.items():
+        _check(name, value, where)
+    for name, kind in _LISTS.items():
+        if values[name] is not None:
+            values[name] = tuple(kind(one) for one in values[name])
+    try:
+        return ModelCard(**values)
+    except (BadInput, UnknownName) as error:
+        raise BadInput(f"{where}: {error}") from None
+
+
+def _check(name: str, value: Any, where: str) -> None:
+    """See that an entry is of the kind it must be."""
+    numbers = "a list of numbers, or null"
+    wanted, fits = {
+        "net": ("a name", isinstance(value, str)),
+        "classes": ("a list of names, or a number", _all(value, str)),
+        "mean": (numbers, value is None or _all(value, int | float)),
+        "std": (numbers, value is None or _all(value, int | float)),
+        "size": ("[height, width]", _all(value, int) and len(value) == 2),
+        "channels": ("1 or 3", _is(value, int)),
+        "resize": ("a number of pixels, or null", value is None or _is(value, int)),
+        "interpolation": ("a name", isinstance(value, str)),
+        "facts": ("an object", isinstance(value, dict)),
+    }[name]
+    if not fits:
+        raise BadInput(f"{name} in {where} must be {wanted}, got {json.dumps(value)[:60]}")
+
+
+def _is(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _all(value: Any, kind: Any) -> bool:
+    return isinstance(value, list) and all(_is(one, kind) for one in value)
