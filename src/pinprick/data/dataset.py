@@ -1,0 +1,97 @@
+"""Labelled images in a fixed order: pixels in memory where they are few and small, files where not.
+
+Images are in [0, 1] and never normalised. Each keeps its number in the whole set, however the set
+is cut, so that image 17 is image 17 for ever; it is what random streams and tables go by.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from jaxtyping import Int, UInt8
+from torch import Tensor
+
+from pinprick.data.pictures import read_picture
+from pinprick.errors import BadInput
+from pinprick.model import Classifier
+from pinprick.types import Images, Labels, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Images with their labels, all of a set or some of it.
+
+    Attributes:
+        name: What the set is called, as in "cifar10".
+        classes: Names of the classes, in the order of the labels.
+        labels: The class of each image.
+        pixels: All images as 8-bit values; None where they are read from files.
+        files: One picture file for each image; none where there are pixels.
+        indices: The number of each image in its source.
+        source: The set and its split, as in "cifar10/test".
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    labels: Labels
+    pixels: UInt8[Tensor, "n channel height width"] | None
+    files: tuple[Path, ...]
+    indices: Int[Tensor, " m"]
+    source: str
+
+    def __post_init__(self) -> None:
+        count = len(self.files) if self.pixels is None else len(self.pixels)
+        if not len(self.labels) == len(self.indices) == count:
+            raise BadInput(f"{self.source} has {count} images and {len(self.labels)} labels")
+        wrong = ((self.labels < 0) | (self.labels >= len(self.classes))).nonzero()
+        if len(wrong):
+            row = int(wrong[0])
+            raise BadInput(
+                f"image {int(self.indices[row])} of {self.source} is labelled "
+                f"{int(self.labels[row])}, but there are {len(self.classes)} classes"
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, rows: Rows | slice) -> "Dataset":
+        numbers = torch.arange(len(self))[rows]
+        return replace(
+            self,
+            labels=self.labels[numbers],
+            pixels=None if self.pixels is None else self.pixels[rows],
+            files=tuple(self.files[i] for i in numbers.tolist()) if self.files else (),
+            indices=self.indices[numbers],
+        )
+
+    def images(self, model: Classifier | None = None) -> Images:
+        """All images in [0, 1]; files are prepared as ``model`` wants them."""
+        if self.pixels is not None:
+            return self.pixels.float() / 255
+        if model is None:
+            raise BadInput(f"{self.source} holds picture files; say for which model they are read")
+        return torch.stack(list(self._prepared(model)))
+
+    def batches(
+        self, size: int, model: Classifier | None = None
+    ) -> Iterator[tuple[Images, Labels]]:
+        """Images and labels, ``size`` at a time, so that a large set is never read whole."""
+        for start in range(0, len(self), size):
+            part = self[start : start + size]
+            yield part.images(model), part.labels
+
+    def _prepared(self, model: Classifier) -> Iterator[Tensor]:
+        shape = None
+        for path in self.files:
+            try:
+                image = model.prepare(read_picture(path)[0])
+            except BadInput as error:
+                raise BadInput(f"{path}: {error}") from None
+            shape = shape or image.shape
+            if image.shape != shape:
+                raise BadInput(
+                    f"{path} becomes {tuple(image.shape)} and others {tuple(shape)}; "
+                    f"{model.name} must bring pictures to one size, with Classifier(prepare=...)"
+                )
+            yield image

@@ -1,0 +1,66 @@
+"""``tensors:PATH``: images and labels of one's own as tensors in safetensors files.
+
+A file holds ``images`` (8-bit, batch x channel x height x width) and ``labels``, and may name its
+classes in its metadata, as a JSON list called ``classes``. A path to a folder stands for the files
+``train.safetensors`` and ``test.safetensors`` in it.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from pinprick.data.dataset import Dataset
+from pinprick.data.split import parts_of
+from pinprick.errors import BadInput
+
+
+def load(path: Path, split: str) -> Dataset:
+    name = f"tensors:{path}"
+    parts = parts_of(split)
+    if path.is_dir():
+        read = [read_tensors(path / f"{part}.safetensors") for part in parts]
+        source = f"{name}/{split}"
+    elif split == "train":
+        raise BadInput(
+            f"{path} is one file without a training split; give a folder that holds "
+            "train.safetensors and test.safetensors"
+        )
+    else:
+        read, source = [read_tensors(path)], name
+    pixels, labels, classes = zip(*read, strict=True)
+    every = torch.cat(labels)
+    count = int(every.max()) + 1 if len(every) else 0
+    return Dataset(
+        name=name,
+        classes=classes[0] or tuple(f"class {i}" for i in range(count)),
+        labels=every,
+        pixels=torch.cat(pixels),
+        files=(),
+        indices=torch.arange(len(every)),
+        source=source,
+    )
+
+
+def read_tensors(path: Path) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+    """Images, labels and names of the classes, none if they are not there."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            if missing := {"images", "labels"} - set(file.keys()):
+                raise BadInput(f"{path} holds no tensor called {' or '.join(sorted(missing))}")
+            images, labels = file.get_tensor("images"), file.get_tensor("labels")
+            classes = tuple(json.loads((file.metadata() or {}).get("classes", "[]")))
+    except FileNotFoundError:
+        raise BadInput(f"{path}: there is no such file") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise BadInput(f"{path} is no safetensors file, or half of one ({error})") from None
+    if images.dtype != torch.uint8 or images.ndim != 4:
+        raise BadInput(
+            f"images of {path} must be 8-bit and of shape (batch, channel, height, width), "
+            f"got {images.dtype} of shape {tuple(images.shape)}"
+        )
+    if labels.ndim != 1 or labels.is_floating_point() or labels.dtype == torch.bool:
+        raise BadInput(f"labels of {path} must be one whole number for each image")
+    return images, labels.long(), classes
