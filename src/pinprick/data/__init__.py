@@ -2,18 +2,8 @@
 
 from pathlib import Path
 
-from pinprick.data import cifar10, cifar100, fashion_mnist, mnist, tensors
 from pinprick.data.dataset import Dataset
 from pinprick.data.root import data_root
-from pinprick.errors import UnknownName
-
-SETS = {
-    "mnist": mnist.load,
-    "fashion_mnist": fashion_mnist.load,
-    "cifar10": cifar10.load,
-    "cifar100": cifar100.load,
-}
-_FORMS = ("tensors:PATH",)
 
 
 def load_data(
@@ -22,15 +12,21 @@ def load_data(
     """The set called ``name``: labelled images in [0, 1] in an order that never changes.
 
     Args:
-        name: ``mnist``, ``fashion_mnist``, ``cifar10``, ``cifar100``, or ``tensors:PATH``.
+        name: ``mnist``, ``fashion_mnist``, ``cifar10``, ``cifar100``, ``imagenet``,
+            ``fashion_sample``, ``folder:PATH``, ``csv:PATH`` or ``tensors:PATH``.
         root: The folder that sets are kept in; by default the one that the environment variable
             PINPRICK_DATA names, or one in the user's cache.
         split: ``train``, ``test``, or ``both``, where test follows train.
         download: Whether to fetch what is not there.
     """
+    from pinprick.data import folder, listing, tensors
+    from pinprick.data.sources import find_source
+
     kind, colon, path = name.partition(":")
-    if name in SETS:
-        return SETS[name](data_root(root), split, download=download)
-    if kind == "tensors" and colon:
-        return tensors.load(Path(path).expanduser(), split)
-    raise UnknownName("dataset", name, [*SETS, *_FORMS])
+    own = {"folder": folder.load, "csv": listing.load, "tensors": tensors.load}
+    if colon and kind in own:
+        return own[kind](Path(path).expanduser(), split)
+    source = find_source(name)
+    if download:
+        source.get(data_root(root), None)
+    return source.load(data_root(root), split)

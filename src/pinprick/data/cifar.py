@@ -1,8 +1,9 @@
-"""What both CIFAR sets share: pickles, read by torchvision's own classes.
+"""What both CIFAR sets share: pickles, which torchvision's own classes read.
 
 A pickle can run code. Torchvision opens one only if its checksum is the published one.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +11,36 @@ import torch
 from torch import Tensor
 
 from pinprick.data.dataset import Dataset
+from pinprick.data.fetch import Progress, fetch, has_checksum
+from pinprick.data.pictures import Unreadable
+from pinprick.data.source import Source, listed
 from pinprick.data.split import read_parts
 from pinprick.errors import BadInput
 
 
-def load_cifar(name: str, kind: Any, root: Path, split: str, *, download: bool) -> Dataset:
-    """The set that ``kind``, a class of torchvision, reads from ``root``."""
+def cifar_source(name: str, title: str, kind: str, classes: int) -> Source:
+    """The set that the class ``kind`` of torchvision reads."""
+    return Source(
+        name=name,
+        title=title,
+        counts={"train": 50_000, "test": 10_000},
+        classes=classes,
+        shape=(3, 32, 32),
+        load=partial(_load, name, kind),
+        get=partial(_get, kind),
+        faults=partial(_faults, kind),
+    )
+
+
+def _load(name: str, kind: str, root: Path, split: str) -> Dataset:
     classes: list[str] = []
 
     def read(part: str) -> tuple[Tensor, Tensor]:
         try:
-            found = kind(root, train=part == "train", download=download)
-        except RuntimeError as error:
+            found = _torchvision(kind)(root, train=part == "train")
+        except RuntimeError:
             raise BadInput(
-                f"{name} is not whole in {root} ({' '.join(str(error).split())}); "
+                f"{name} is not whole in {root} ({listed(_faults(kind, root))}); "
                 f"get it with: pinprick data get {name} --root {root}"
             ) from None
         classes[:] = [word.replace("_", " ") for word in found.classes]
@@ -40,3 +57,33 @@ def load_cifar(name: str, kind: Any, root: Path, split: str, *, download: bool) 
         indices=torch.arange(len(labels)),
         source=f"{name}/{split}",
     )
+
+
+def _get(kind: str, root: Path, progress: Progress | None) -> None:
+    """Fetch the archive and unpack it, unless every file is there and whole."""
+    from torchvision.datasets.utils import extract_archive
+
+    if not _faults(kind, root):
+        return
+    known = _torchvision(kind)
+    fetch([known.url], root / known.filename, known.tgz_md5, progress=progress)
+    extract_archive(root / known.filename, root)
+
+
+def _faults(kind: str, root: Path) -> list[Unreadable]:
+    known = _torchvision(kind)
+    meta = (known.meta["filename"], known.meta["md5"])
+    found = []
+    for name, md5 in (*known.train_list, *known.test_list, meta):
+        path = root / known.base_folder / name
+        if not path.is_file():
+            found.append(Unreadable(path, "there is no such file"))
+        elif not has_checksum(path, md5):
+            found.append(Unreadable(path, "its checksum is not the published one"))
+    return found
+
+
+def _torchvision(kind: str) -> Any:
+    from torchvision import datasets
+
+    return getattr(datasets, kind)

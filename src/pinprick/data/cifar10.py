@@ -3,13 +3,6 @@
 Krizhevsky: Learning multiple layers of features from tiny images. 2009.
 """
 
-from pathlib import Path
+from pinprick.data.cifar import cifar_source
 
-from pinprick.data.cifar import load_cifar
-from pinprick.data.dataset import Dataset
-
-
-def load(root: Path, split: str, *, download: bool = False) -> Dataset:
-    from torchvision.datasets import CIFAR10
-
-    return load_cifar("cifar10", CIFAR10, root, split, download=download)
+SOURCE = cifar_source("cifar10", "CIFAR-10", "CIFAR10", 10)

@@ -30,6 +30,7 @@ class Dataset:
         files: One picture file for each image; none where there are pixels.
         indices: The number of each image in its source.
         source: The set and its split, as in "cifar10/test".
+        targets: The class each image is to be taken for, where the set says so.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Dataset:
     files: tuple[Path, ...]
     indices: Int[Tensor, " m"]
     source: str
+    targets: Labels | None = None
 
     def __post_init__(self) -> None:
         count = len(self.files) if self.pixels is None else len(self.pixels)
@@ -63,6 +65,7 @@ class Dataset:
             pixels=None if self.pixels is None else self.pixels[rows],
             files=tuple(self.files[i] for i in numbers.tolist()) if self.files else (),
             indices=self.indices[numbers],
+            targets=None if self.targets is None else self.targets[numbers],
         )
 
     def images(self, model: Classifier | None = None) -> Images:

@@ -4,10 +4,7 @@ Xiao, Rasul, Vollgraf: Fashion-MNIST: a novel image dataset for benchmarking mac
 algorithms. arXiv:1708.07747.
 """
 
-from pathlib import Path
-
-from pinprick.data.dataset import Dataset
-from pinprick.data.idx import load_idx
+from pinprick.data.idx import idx_source
 
 CLASSES = (
     "T-shirt/top",
@@ -21,9 +18,4 @@ CLASSES = (
     "bag",
     "ankle boot",
 )
-
-
-def load(root: Path, split: str, *, download: bool = False) -> Dataset:
-    from torchvision.datasets import FashionMNIST
-
-    return load_idx("fashion_mnist", FashionMNIST, CLASSES, root, split, download=download)
+SOURCE = idx_source("fashion_mnist", "Fashion-MNIST", "FashionMNIST", CLASSES)

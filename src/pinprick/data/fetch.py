@@ -42,7 +42,7 @@ def fetch(
         md5: The checksum it must have.
         progress: Told how far it is.
         timeout: Seconds of silence after which a connection is given up.
-        pause: Seconds before the second try; they double with each that brings nothing.
+        pause: Seconds to wait after a try that brought nothing; they double with each.
     """
     if has_checksum(path, md5):
         return
@@ -102,7 +102,8 @@ def _complete(
         idle = 0 if _size(part) > before else idle + 1
         if idle == _TRIES:
             raise reason
-        time.sleep(pause * 2**idle)
+        if idle:
+            time.sleep(pause * 2 ** (idle - 1))
 
 
 def _add(url: str, part: Path, progress: Progress | None, timeout: float) -> bool:

@@ -3,15 +3,7 @@
 LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition. 1998.
 """
 
-from pathlib import Path
-
-from pinprick.data.dataset import Dataset
-from pinprick.data.idx import load_idx
+from pinprick.data.idx import idx_source
 
 CLASSES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-
-
-def load(root: Path, split: str, *, download: bool = False) -> Dataset:
-    from torchvision.datasets import MNIST
-
-    return load_idx("mnist", MNIST, CLASSES, root, split, download=download)
+SOURCE = idx_source("mnist", "MNIST", "MNIST", CLASSES)

@@ -1,0 +1,116 @@
+"""ImageNet, ILSVRC 2012, in torchvision's layout: ``train`` and ``val`` with a folder a class.
+
+Russakovsky et al.: ImageNet large scale visual recognition challenge. arXiv:1409.0575.
+
+Its owners give it to people who register, so it cannot be fetched: put their archives into the
+root, and ``get`` unpacks them. The validation images are the test split here, since the labels of
+the real one are not public. Classes have the words that every ImageNet network of the zoo has.
+"""
+
+import shutil
+from pathlib import Path
+
+import torch
+
+from pinprick.data.dataset import Dataset
+from pinprick.data.fetch import Progress
+from pinprick.data.folder import list_pictures
+from pinprick.data.pictures import Unreadable
+from pinprick.data.source import Source
+from pinprick.data.split import parts_of
+from pinprick.errors import BadInput
+from pinprick.zoo.imagenet import imagenet_classes
+
+_COUNTS = {"train": 1_281_167, "test": 50_000}
+_FOLDERS = {"train": "train", "test": "val"}
+
+
+def load(root: Path, split: str) -> Dataset:
+    classes = imagenet_classes()
+    files: list[Path] = []
+    labels: list[int] = []
+    for part in parts_of(split):
+        folder = find_home(root) / _FOLDERS[part]
+        if not folder.is_dir():
+            raise BadInput(f"imagenet/{part} is not in {root}; {_way(root, part)}")
+        folders, found, found_labels = list_pictures(folder)
+        if len(folders) != len(classes):
+            raise BadInput(
+                f"{folder} holds {len(folders)} class folders and not {len(classes)}; "
+                "a part of ImageNet can be read as folder:PATH"
+            )
+        files += found
+        labels += found_labels
+    return Dataset(
+        name="imagenet",
+        classes=classes,
+        labels=torch.tensor(labels),
+        pixels=None,
+        files=tuple(files),
+        indices=torch.arange(len(labels)),
+        source=f"imagenet/{split}",
+    )
+
+
+def find_home(root: Path) -> Path:
+    """The folder ``imagenet`` in the root if there is one, as torchvision's layout fills it all."""
+    return root / "imagenet" if (root / "imagenet").is_dir() else root
+
+
+def get(root: Path, progress: Progress | None = None) -> None:
+    """Unpack the archives that are there, each split aside and renamed."""
+    from torchvision.datasets import imagenet as known
+
+    home = find_home(root)
+    archives = {part: home / known.ARCHIVE_META[_FOLDERS[part]][0] for part in _FOLDERS}
+    missing = [part for part in _FOLDERS if not (home / _FOLDERS[part]).is_dir()]
+    todo = [part for part in missing if archives[part].exists()]
+    if len(missing) == len(_FOLDERS) and not todo:
+        raise BadInput(f"imagenet cannot be fetched; {_way(root, 'test')}")
+    for part in todo:
+        aside = f".{_FOLDERS[part]}.part"
+        shutil.rmtree(home / aside, ignore_errors=True)
+        try:
+            if part == "train":
+                known.parse_train_archive(home, folder=aside)
+            else:
+                if not (home / known.META_FILE).exists():
+                    known.parse_devkit_archive(home)
+                known.parse_val_archive(home, folder=aside)
+        except RuntimeError as error:  # a checksum, or the devkit is missing
+            raise BadInput(" ".join(str(error).split())) from None
+        (home / aside).replace(home / _FOLDERS[part])
+
+
+def faults(root: Path) -> list[Unreadable]:
+    """Splits that are there but not whole."""
+    found = []
+    for part, count in _COUNTS.items():
+        folder = find_home(root) / _FOLDERS[part]
+        if folder.is_dir():
+            came = len(list_pictures(folder)[1])
+            if came != count:
+                found.append(Unreadable(folder, f"it holds {came} pictures and not {count}"))
+    return found
+
+
+def _way(root: Path, part: str) -> str:
+    from torchvision.datasets.imagenet import ARCHIVE_META
+
+    needed = [ARCHIVE_META[_FOLDERS[part]][0]] + [ARCHIVE_META["devkit"][0]] * (part == "test")
+    return (
+        f"put {' and '.join(needed)} from image-net.org into {find_home(root)} and run: "
+        f"pinprick data get imagenet --root {root}"
+    )
+
+
+SOURCE = Source(
+    name="imagenet",
+    title="ImageNet",
+    counts=_COUNTS,
+    classes=1000,
+    shape=None,
+    load=load,
+    get=get,
+    faults=faults,
+)

@@ -1,0 +1,40 @@
+"""What is known of a set before it is there: its facts, and how it is read, fetched and checked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pinprick.data.dataset import Dataset
+from pinprick.data.fetch import Progress
+from pinprick.data.pictures import Unreadable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A set by name.
+
+    Attributes:
+        name: What it is called on the command line.
+        title: What it is called in print.
+        counts: How many images each split has.
+        classes: How many classes there are.
+        shape: Channels, height and width; None where pictures have sizes of their own.
+        load: Reads a split from a root.
+        get: Brings what is missing into a root.
+        faults: Files in a root that are missing or damaged, with the reason.
+    """
+
+    name: str
+    title: str
+    counts: dict[str, int]
+    classes: int
+    shape: tuple[int, int, int] | None
+    load: Callable[[Path, str], Dataset]
+    get: Callable[[Path, Progress | None], None]
+    faults: Callable[[Path], list[Unreadable]]
+
+
+def listed(faults: list[Unreadable]) -> str:
+    """The first faults in one line."""
+    named = "; ".join(f"{fault.path}: {fault.reason}" for fault in faults[:3])
+    return f"{named}; and {len(faults) - 3} more" if len(faults) > 3 else named
