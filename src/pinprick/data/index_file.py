@@ -1,0 +1,48 @@
+"""Numbers of images in a text file: one a line, under lines that say what they are numbers of."""
+
+import os
+from pathlib import Path
+
+from pinprick.data.dataset import Dataset
+from pinprick.errors import BadInput
+
+_OF = "# images of "
+
+
+def write_index(data: Dataset, path: Path, *, made: str = "") -> None:
+    """Write down which images these are; ``made`` says how they were chosen."""
+    head = [f"{_OF}{data.source}", *([f"# {made}"] if made else [])]
+    lines = [*head, *map(str, data.indices.tolist())]
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def read_index(path: Path, source: str) -> list[int]:
+    """The numbers in the file, which must be of ``source`` if it says of what they are."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise BadInput(f"the index {path} cannot be read ({reason})") from None
+    numbers: list[int] = []
+    seen: set[int] = set()
+    for at, line in enumerate(map(str.strip, lines), start=1):
+        if line.startswith(_OF) and ":" not in source and line.removeprefix(_OF) != source:
+            raise BadInput(f"the index {path} is of {line.removeprefix(_OF)}, not of {source}")
+        if not line or line.startswith("#"):
+            continue
+        if not line.isdecimal() or int(line) in seen:
+            what = "comes twice" if line.isdecimal() else "is not the number of an image"
+            raise BadInput(f"{line!r} in line {at} of the index {path} {what}")
+        numbers.append(int(line))
+        seen.add(int(line))
+    if not numbers:
+        raise BadInput(f"the index {path} lists no images")
+    return numbers

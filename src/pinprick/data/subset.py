@@ -1,0 +1,134 @@
+"""Which images of which set, as one line that plans and the shell share, and back again.
+
+    cifar10                                  the test split
+    cifar10/train                            another: train, test, or both
+    cifar10/test[0:100]                      a range; [:100] the first hundred, [17] one, [::10]
+    cifar10/test[class=cat|dog]              some classes, in words or by number
+    cifar10/test[random=100,seed=7]          so many, drawn at random; the same for ever
+    cifar10/test[@chosen.txt]                those that an index file lists
+    cifar10/test[class=cat][:10]             one after the other: ten cats
+    folder:photos[split=train][:100]         where the name is a path, the split is in brackets
+
+A range counts what the brackets before it left. ``parse(describe(subset)) == subset``.
+"""
+
+import re
+from dataclasses import dataclass
+
+from pinprick.data.split import SPLITS
+from pinprick.errors import BadInput, UnknownName
+
+
+@dataclass(frozen=True)
+class Range:
+    """Images from ``start`` up to but without ``stop``, which None leaves open."""
+
+    start: int = 0
+    stop: int | None = None
+    step: int = 1
+
+
+@dataclass(frozen=True)
+class OfClass:
+    """Images of some classes, in words or by number."""
+
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """So many images, drawn at random."""
+
+    count: int
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Images that an index file lists, in its order."""
+
+    path: str
+
+
+Step = Range | OfClass | Draw | Listed
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Some images of a set: its name, its split, and how they are chosen, step by step."""
+
+    name: str
+    split: str = "test"
+    steps: tuple[Step, ...] = ()
+
+
+_WHOLE = re.compile(r"(?P<head>.*?)(?P<steps>(?:\[[^\[\]]*\])*)", re.DOTALL)
+_RANGE = re.compile(r"(\d*):(\d*)(?::(\d+))?")
+_DRAW = re.compile(r"random=(\d+)(?:,seed=(\d+))?")
+
+
+def parse(text: str) -> Subset:
+    """The subset that ``text`` describes, or a line on what is wrong with it."""
+    whole = _WHOLE.fullmatch(text.strip())
+    assert whole is not None  # the head may be anything
+    head, inner = whole["head"], re.findall(r"\[([^\[\]]*)\]", whole["steps"])
+    name, slash, split = head, "", "test"
+    if not _has_path(head):
+        name, slash, split = head.partition("/")
+    if inner and inner[0].startswith("split="):
+        if slash:
+            raise BadInput(f"the split of {text} is given twice")
+        slash, split = "/", inner.pop(0).removeprefix("split=")
+    if not name or ("[" in head and not _has_path(head)):
+        raise BadInput(
+            f"a set is written NAME/SPLIT[IMAGES], as in cifar10/test[0:100]; got {text!r}"
+        )
+    if slash and split not in SPLITS:
+        raise UnknownName("split", split, SPLITS)
+    return Subset(name, split if slash else "test", tuple(_step(part.strip()) for part in inner))
+
+
+def describe(subset: Subset) -> str:
+    """The line that ``parse`` reads, with every default spelled out."""
+    split = f"[split={subset.split}]" if _has_path(subset.name) else f"/{subset.split}"
+    return f"{subset.name}{split}{''.join(f'[{_words(step)}]' for step in subset.steps)}"
+
+
+def _has_path(name: str) -> bool:
+    return re.match(r"\w+:", name) is not None
+
+
+def _step(text: str) -> Step:
+    if found := _RANGE.fullmatch(text):
+        start, stop, step = found.groups()
+        chosen = Range(int(start or 0), int(stop) if stop else None, int(step or 1))
+        if chosen.step < 1 or (chosen.stop is not None and chosen.stop <= chosen.start):
+            raise BadInput(f"the range [{text}] holds no image")
+        return chosen
+    if text.isdecimal():
+        return Range(int(text), int(text) + 1)
+    if found := _DRAW.fullmatch(text):
+        if not int(found[1]):
+            raise BadInput(f"the draw [{text}] holds no image")
+        return Draw(int(found[1]), int(found[2] or 0))
+    if text.startswith("class=") and all(names := text.removeprefix("class=").split("|")):
+        return OfClass(tuple(name.strip() for name in names))
+    if text.startswith("@") and len(text) > 1:
+        return Listed(text[1:])
+    raise BadInput(
+        f"[{text}] is no choice of images; write [0:100], [17], [class=cat], "
+        "[random=100,seed=7] or [@FILE]"
+    )
+
+
+def _words(step: Step) -> str:
+    match step:
+        case Range():
+            every = f":{step.step}" if step.step != 1 else ""
+            return f"{step.start}:{'' if step.stop is None else step.stop}{every}"
+        case OfClass():
+            return f"class={'|'.join(step.classes)}"
+        case Draw():
+            return f"random={step.count},seed={step.seed}"
+        case Listed():
+            return f"@{step.path}"
