@@ -39,11 +39,15 @@ class UnknownName(PinprickError):
 
 
 class MissingExtra(PinprickError):
-    """A package that an optional part needs; the message says how to install it."""
+    """A package that an optional part needs; the message says how to install it.
 
-    def __init__(self, what: str, package: str, extra: str) -> None:
+    Where no ``extra`` of ours brings it, it is installed by its own name.
+    """
+
+    def __init__(self, what: str, package: str, extra: str = "") -> None:
+        wanted = f"'pinprick[{extra}]'" if extra else package
         super().__init__(
-            f"{what} needs the package {package}; install it with: pip install 'pinprick[{extra}]'"
+            f"{what} needs the package {package}; install it with: pip install {wanted}"
         )
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torchvision import transforms
 
-from pinprick.zoo.prepare import as_it_is, short_side_and_crop
+from pinprick.zoo.prepare import as_it_is, cover_and_crop, short_side_and_crop, to_channels
 
 
 def noise(width: int, height: int) -> Image.Image:
@@ -37,3 +38,34 @@ def test_a_picture_as_it_is_keeps_size_and_values() -> None:
 
 def test_grey_pictures_get_three_channels() -> None:
     assert as_it_is(Image.new("L", (4, 3), 51)).unique().tolist() == pytest.approx([0.2])
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos"])
+@pytest.mark.parametrize("size", [(40, 30), (31, 47), (32, 32), (28, 99), (100, 64)])
+def test_resize_and_crop_are_those_of_torchvision(
+    size: tuple[int, int], interpolation: str
+) -> None:
+    mode = transforms.InterpolationMode(interpolation)
+    steps = transforms.Compose(
+        [transforms.Resize(32, mode), transforms.CenterCrop(27), transforms.ToTensor()]
+    )
+    prepare = cover_and_crop((27, 27), 32, interpolation)
+    assert torch.equal(prepare(noise(*size)), steps(noise(*size)))
+
+
+@pytest.mark.parametrize("size", [(40, 30), (30, 40), (1, 9), (500, 3), (16, 24), (17, 24)])
+def test_a_crop_of_any_shape_is_covered(size: tuple[int, int]) -> None:
+    assert cover_and_crop((24, 16))(noise(*size)).shape == (3, 24, 16)
+
+
+def test_a_picture_of_the_right_size_is_left_as_it_is() -> None:
+    picture = noise(16, 24)
+    assert torch.equal(cover_and_crop((24, 16))(picture), as_it_is(picture))
+
+
+def test_one_channel_is_grey_and_keeps_grey_values() -> None:
+    grey = noise(28, 28).convert("L")
+    wanted = torch.from_numpy(np.array(grey)) / 255
+    assert torch.equal(cover_and_crop((28, 28), channels=1)(grey)[0], wanted)
+    assert torch.equal(to_channels(1)(grey)[0], wanted)
+    assert to_channels(3)(grey).shape == (3, 28, 28)

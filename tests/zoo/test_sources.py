@@ -61,6 +61,41 @@ def test_torchvision_loads_a_checkpoint_in_its_own_format(
     assert model.name == "torchvision:squeezenet1_1"
 
 
+def test_torchvision_has_several_sets_of_weights_for_a_network(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def get_model(name: str, weights: Any) -> nn.Module:
+        asked.append(weights)
+        return nn.Identity()
+
+    monkeypatch.setattr(models, "get_model", get_model)
+    model = load_model("torchvision:resnet50@IMAGENET1K_V1")
+    load_model("torchvision:resnet50")
+    versions = models.ResNet50_Weights
+    assert asked == [versions.IMAGENET1K_V1, versions.DEFAULT]
+    assert versions.DEFAULT != versions.IMAGENET1K_V1
+    assert model.name == "torchvision:resnet50@IMAGENET1K_V1"
+    assert torch.equal(
+        model.normalise(model.prepare(PICTURE)[None])[0],
+        versions.IMAGENET1K_V1.transforms()(PICTURE),
+    )
+
+
+def test_a_download_that_was_cut_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    name = models.SqueezeNet1_1_Weights.DEFAULT.url.rpartition("/")[2]
+    checkpoint = tmp_path / "hub" / "checkpoints" / name
+    checkpoint.parent.mkdir(parents=True)
+    torch.save(models.squeezenet1_1().state_dict(), checkpoint)
+    checkpoint.write_bytes(checkpoint.read_bytes()[:5000])
+    with pytest.raises(BadInput, match=r"torchvision:squeezenet1_1 are damaged \(.*fetched again"):
+        load_model("torchvision:squeezenet1_1")
+
+
 def test_no_network_is_one_clear_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,7 +154,11 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
         ("resnet50", "torchvision:resnet50"),
         ("torchvision:resnet5", "did you mean resnet50"),
         ("torchvision:fasterrcnn_resnet50_fpn", "no classifier of torchvision"),
-        ("", "known: efficientnet_lite0, package.module:function, timm:NAME, torchvision:NAME"),
+        ("", "known: efficientnet_lite0, file:PATH, hf:ORG/NAME, package.module:function, "),
+        (
+            "torchvision:resnet50@V1",
+            "no set of weights of resnet50 .* known: DEFAULT, IMAGENET1K_V1",
+        ),
     ],
 )
 def test_unknown_names_offer_the_nearest(name: str, message: str) -> None:

@@ -1,43 +1,56 @@
 """Models by name; one file a source."""
 
 import difflib
+from importlib import import_module
 
 from pinprick.errors import UnknownName
 from pinprick.model import Classifier
 
-_FORMS = ("efficientnet_lite0", "torchvision:NAME", "timm:NAME", "package.module:function")
+SOURCES = {  # what stands before the colon: the file that knows the rest, and how a name is written
+    "pinprick": ("shipped", "pinprick:NAME"),
+    "torchvision": ("torchvision", "torchvision:NAME"),
+    "timm": ("timm", "timm:NAME"),
+    "hf": ("hf", "hf:ORG/NAME"),
+    "robustbench": ("robustbench", "robustbench:NAME"),
+    "file": ("file", "file:PATH"),
+}
+FORMS = ("efficientnet_lite0", *(form for _, form in SOURCES.values()), "package.module:function")
 
 
-def load_model(name: str) -> Classifier:
+def load_model(name: str, *, trust: bool = False) -> Classifier:
     """The model called ``name``, on the CPU, with its preprocessing and its classes in words.
 
     Args:
-        name: ``efficientnet_lite0`` (extra ``demo``), ``torchvision:NAME``, ``timm:NAME`` (extra
-            ``timm``), or ``package.module:function`` for a function of yours that gives a
-            ``Classifier`` or a network of images in [0, 1].
+        name: ``efficientnet_lite0`` (extra ``demo``), ``pinprick:NAME`` for those that are shipped,
+            ``torchvision:NAME`` or ``torchvision:NAME@WEIGHTS``, ``timm:NAME`` and ``hf:ORG/NAME``
+            (extra ``timm``), ``robustbench:NAME``, ``file:PATH``, or ``package.module:function``
+            for a function of yours that gives a ``Classifier`` or a network of images in [0, 1].
+        trust: Load files that are programs (TorchScript, ``torch.export``) too; that can run code.
     """
     source, colon, rest = name.partition(":")
     if name == "efficientnet_lite0":
         from pinprick.zoo import efficientnet_lite0
 
         return efficientnet_lite0.load()
-    if source == "torchvision" and colon:
-        from pinprick.zoo import torchvision
+    if source == "file" and colon:
+        from pinprick.zoo import file
 
-        return torchvision.load(rest)
-    if source == "timm" and colon:
-        from pinprick.zoo import timm
-
-        return timm.load(rest)
+        return file.load(rest, trust=trust)
+    if source in SOURCES and colon:
+        module = import_module(f"pinprick.zoo.{SOURCES[source][0]}")
+        model: Classifier = module.load(rest)
+        return model
     if colon:
         from pinprick.zoo import function
 
         return function.load(source, rest)
-    raise UnknownName("model", name, [*_FORMS, *_similar(name)])
+    raise UnknownName("model", name, [*FORMS, *_similar(name)])
 
 
 def _similar(name: str) -> list[str]:
-    """Names of torchvision near ``name``, which people write without the source."""
-    from pinprick.zoo import torchvision
+    """Names of shipped models and of torchvision's that people write without the source."""
+    from pinprick.zoo import shipped, torchvision
 
-    return [f"torchvision:{near}" for near in difflib.get_close_matches(name, torchvision.names())]
+    known = {near: f"torchvision:{near}" for near in torchvision.names()}
+    known |= {near: f"pinprick:{near}" for near in shipped.names()}
+    return [known[near] for near in difflib.get_close_matches(name, known)]

@@ -18,6 +18,15 @@ def as_it_is(picture: Image) -> Picture:
     return in_unit_box(as_rgb(picture)[0])
 
 
+def to_channels(channels: int) -> Callable[[Image], Picture]:
+    """What leaves a picture at its own size, grey where there is one channel."""
+
+    def prepare(picture: Image) -> Picture:
+        return in_unit_box(as_rgb(picture)[0].convert("L" if channels == 1 else "RGB"))
+
+    return prepare
+
+
 def short_side_and_crop(
     short_side: int, crop: int, resample: Resampling = Resampling.BICUBIC
 ) -> Callable[[Image], Picture]:
@@ -30,6 +39,40 @@ def short_side_and_crop(
         left, top = (width - crop) // 2, (height - crop) // 2
         resized = picture.resize((width, height), resample)
         return in_unit_box(resized.crop((left, top, left + crop, top + crop)))
+
+    return prepare
+
+
+def cover_and_crop(
+    size: tuple[int, int],
+    short_side: int | None = None,
+    interpolation: str = "bilinear",
+    channels: int = 3,
+) -> Callable[[Image], Picture]:
+    """What resizes a picture and cuts ``size`` (height and width) from its middle.
+
+    The short side is brought to ``short_side`` and the long one follows, rounded down, as
+    torchvision does; without it, the picture becomes just large enough for the crop.
+    """
+    resample = Resampling[interpolation.upper()]
+    height, width = size
+
+    def prepare(picture: Image) -> Picture:
+        picture = as_rgb(picture)[0].convert("L" if channels == 1 else "RGB")
+        short, long = min(picture.size), max(picture.size)
+        if short_side is None:
+            scale = max(width / picture.width, height / picture.height)
+            sides = [round(picture.width * scale), round(picture.height * scale)]
+        else:
+            sides = [
+                short_side if side == short else int(short_side * long / short)
+                for side in picture.size
+            ]
+        wide, high = max(sides[0], width), max(sides[1], height)
+        if (wide, high) != picture.size:
+            picture = picture.resize((wide, high), resample)
+        left, top = round((wide - width) / 2), round((high - height) / 2)
+        return in_unit_box(picture.crop((left, top, left + width, top + height)))
 
     return prepare
 

@@ -1,7 +1,7 @@
-"""``torchvision:NAME``: a classifier of torchvision with its default weights.
+"""``torchvision:NAME``: a classifier of torchvision with its default weights, or ``@WEIGHTS``.
 
 Resizing, cropping, mean, std and class names are read from the weights, so they are the ones the
-network was measured with.
+network was measured with. Its own transform works on 8-bit pixels, too.
 """
 
 from typing import Any
@@ -18,13 +18,17 @@ from pinprick.zoo.download import fetching
 from pinprick.zoo.prepare import in_unit_box
 
 
-def load(name: str) -> Classifier:
+def load(given: str) -> Classifier:
+    name, at, version = given.partition("@")
     if name not in names():
         raise UnknownName("classifier of torchvision", name, names())
-    weights = models.get_model_weights(name).DEFAULT
-    with fetching(f"torchvision:{name}"):
+    choices = models.get_model_weights(name)
+    if at and version not in choices.__members__:
+        raise UnknownName(f"set of weights of {name}", version, choices.__members__)
+    weights = choices[version] if at else choices.DEFAULT
+    with fetching(f"torchvision:{given}"):
         net = models.get_model(name, weights=weights)
-    return from_weights(net, weights, f"torchvision:{name}")
+    return from_weights(net, weights, f"torchvision:{given}")
 
 
 def names() -> list[str]:

@@ -1,0 +1,91 @@
+"""``robustbench:NAME``: robust models of the RobustBench leaderboard, where it is installed.
+
+A name is written as on the leaderboard, with the dataset and the threat model before it where they
+are not CIFAR-10 and Linf: ``robustbench:imagenet/Linf/Wong2020Fast``. Its networks normalise for
+themselves and its transforms work on 8-bit pixels.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+
+from pinprick.data.convert import as_rgb
+from pinprick.errors import BadInput, MissingExtra, UnknownName
+from pinprick.model import Classifier
+from pinprick.types import Picture
+from pinprick.zoo.download import fetching
+from pinprick.zoo.imagenet import imagenet_classes
+from pinprick.zoo.prepare import short_side_and_crop
+
+CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+
+def load(given: str) -> Classifier:
+    dataset, threat, name = _read(given)
+    known = names(dataset, threat)
+    if name not in known:
+        raise UnknownName(f"model of robustbench for {dataset} and {threat}", name, known)
+    from robustbench.utils import load_model
+
+    folder = Path(torch.hub.get_dir()) / "robustbench"  # beside torch's other downloads
+    with fetching(f"robustbench:{given}"):
+        net = load_model(name, model_dir=folder, dataset=dataset, threat_model=threat)
+    facts = _imagenet(threat, name) if dataset == "imagenet" else _small(dataset)
+    return Classifier(net.eval(), name=f"robustbench:{given}", **facts)
+
+
+def names(dataset: str = "cifar10", threat: str = "Linf") -> list[str]:
+    """What the installed version lists for one dataset and threat model."""
+    tables = _tables()
+    for table, wanted, what in (
+        (tables, dataset, "dataset"),
+        (tables.get(dataset, {}), threat, "threat model"),
+    ):
+        if wanted not in table:
+            raise UnknownName(f"{what} of robustbench", wanted, table)
+    return list(tables[dataset][threat])
+
+
+def _tables() -> dict[str, dict[str, Any]]:
+    try:
+        from robustbench.model_zoo import model_dicts
+    except ModuleNotFoundError as error:
+        package = (error.name or "robustbench").partition(".")[0]
+        raise MissingExtra("a model of robustbench", package) from None
+    return {
+        dataset.value: {threat.value: models for threat, models in table.items()}
+        for dataset, table in model_dicts.items()
+    }
+
+
+def _read(given: str) -> tuple[str, str, str]:
+    parts = given.split("/")
+    if len(parts) > 3 or not all(parts):
+        raise BadInput(
+            "a model of robustbench is written NAME, DATASET/NAME or DATASET/THREAT/NAME, "
+            f"as in imagenet/Linf/Wong2020Fast; got {given!r}"
+        )
+    dataset = parts[0] if len(parts) > 1 else "cifar10"
+    return dataset, parts[1] if len(parts) > 2 else "Linf", parts[-1]
+
+
+def _small(dataset: str) -> dict[str, Any]:
+    """CIFAR's pictures go in as they are; others are brought to that size."""
+    classes = CIFAR10 if dataset == "cifar10" else ()
+    return {"classes": classes, "size": (32, 32), "prepare": short_side_and_crop(32, 32)}
+
+
+def _imagenet(threat: str, name: str) -> dict[str, Any]:
+    from robustbench.data import get_preprocessing
+    from robustbench.model_zoo.enums import BenchmarkDataset, ThreatModel
+
+    steps = get_preprocessing(BenchmarkDataset.imagenet, ThreatModel(threat), name, None)
+
+    def prepare(picture: Image.Image) -> Picture:
+        prepared: Picture = steps(as_rgb(picture)[0])
+        return prepared
+
+    size = tuple(steps(Image.new("RGB", (640, 480))).shape[1:])
+    return {"classes": imagenet_classes(), "size": size, "prepare": prepare}

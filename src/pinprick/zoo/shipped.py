@@ -1,0 +1,37 @@
+"""``pinprick:NAME``: small models that come with the package, each with its card."""
+
+from pathlib import Path
+
+from pinprick.errors import BadInput, UnknownName
+from pinprick.model import Classifier
+from pinprick.zoo import file
+from pinprick.zoo.card import ModelCard, read_card
+from pinprick.zoo.save import CARD, WEIGHTS
+
+FOLDER = Path(__file__).parent / "weights"
+
+
+def names() -> list[str]:
+    """The models that are there, in alphabetical order."""
+    if not FOLDER.is_dir():
+        return []
+    return sorted(path.parent.name for path in FOLDER.glob(f"*/{CARD}"))
+
+
+def load(name: str) -> Classifier:
+    if name not in names():
+        raise UnknownName("shipped model", name, names())
+    model = file.load(str(FOLDER / name / WEIGHTS))
+    model.name = f"pinprick:{name}"
+    return model
+
+
+def card(name: str) -> ModelCard:
+    """What is known of the model, without loading it."""
+    if name not in names():
+        raise UnknownName("shipped model", name, names())
+    path = FOLDER / name / CARD
+    try:
+        return read_card(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,106 @@
+"""Weights by name from a file: ``.safetensors``, whole or in shards, or ``.pt`` as plain tensors.
+
+Nothing that a file says is run, and nothing outside its folder is opened.
+"""
+
+import hashlib
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from pinprick.errors import BadInput
+from pinprick.zoo.safe import brief, refusal
+
+State = dict[str, Tensor]
+_INSIDE = ("state_dict", "model_state_dict", "model", "net")  # where training loops put weights
+
+
+def read_safetensors(path: Path) -> tuple[State, dict[str, str]]:
+    """The tensors of one file, and what its header says beside them."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return state, file.metadata() or {}
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        with path.open("rb") as opened:
+            start = opened.read(2)
+        if start in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
+            reason = "a pickle under another name, and it was not opened as one"
+        else:
+            reason = f"damaged or of another kind ({brief(error)})"
+        raise BadInput(f"{path} is no safetensors file: it is {reason}") from None
+
+
+def read_shards(index: Path) -> tuple[State, dict[str, str]]:
+    """The tensors of all shards that ``index`` lists, and what the first one's header says."""
+    where, digests = _read_index(index)
+    state: State = {}
+    metadata: dict[str, str] = {}
+    for shard in sorted(set(where.values())):
+        path = index.parent / shard
+        if not path.is_file():
+            raise BadInput(f"{index} lists {shard}, which is not in its folder")
+        if shard in digests and digests[shard] != _sha256(path):
+            raise BadInput(f"{path} is not the file that {index.name} lists; it is damaged or new")
+        held, header = read_safetensors(path)
+        lost = sorted(name for name, file in where.items() if file == shard and name not in held)
+        if lost:
+            raise BadInput(f"{path} lacks {listed(lost)}, which {index.name} says it holds")
+        state |= {name: tensor for name, tensor in held.items() if where.get(name) == shard}
+        metadata = metadata or header
+    return state, metadata
+
+
+def read_checkpoint(path: Path) -> State:
+    """The tensors of a ``.pt`` file, bare or where training loops put them."""
+    try:
+        held = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise refusal(str(path), error) from None
+    except Exception as error:  # a damaged file makes the reader raise anything
+        raise BadInput(f"{path} is damaged or no checkpoint of torch ({brief(error)})") from None
+    for key in _INSIDE:
+        if isinstance(held, dict) and isinstance(held.get(key), dict):
+            held = held[key]
+    if not isinstance(held, dict) or not held:
+        raise BadInput(f"{path} holds a {type(held).__name__}, not weights by name")
+    others = [str(key) for key, value in held.items() if not isinstance(value, Tensor)]
+    if others:
+        raise BadInput(
+            f"{path} holds more than weights by name: {listed(others)}; "
+            f"put them under one of {', '.join(_INSIDE)}, or save them apart"
+        )
+    return {str(key): value for key, value in held.items()}
+
+
+def listed(names: list[str], most: int = 3) -> str:
+    """The first few names, and how many more there are."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _read_index(index: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """Which shard holds what, and the SHA-256 of each where the index has one."""
+    try:
+        held = json.loads(index.read_text(encoding="utf-8"))
+        where = held["weight_map"]
+        digests = held.get("metadata", {}).get("sha256", {})
+        names = {str(shard) for shard in where.values()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise BadInput(f"{index} is not an index of shards: it has no weight_map") from None
+    for shard in names:
+        if Path(shard).name != shard or "\\" in shard or not shard.endswith(".safetensors"):
+            raise BadInput(f"{index} lists {shard!r}, which is no safetensors file in its folder")
+    if not names:
+        raise BadInput(f"{index} lists no shards")
+    return where, digests if isinstance(digests, dict) else {}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
