@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pinprick import __version__
-from pinprick.cli import attack, attacks, check, compare, selftest
+from pinprick.cli import attack, attacks, check, compare, data, selftest
 from pinprick.errors import PinprickError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app.command("attack")(attack.main)
 app.command("compare")(compare.main)
 app.command("attacks")(attacks.main)
 app.command("check")(check.main)
+app.add_typer(data.app, name="data")
 app.command("selftest")(selftest.main)
 
 
@@ -36,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; what the user can mend becomes one line and exit status 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        sys.exit(app(arguments or ["--help"], prog_name="pinprick", standalone_mode=False))
+        sys.exit(app(_or_help(arguments), prog_name="pinprick", standalone_mode=False))
     except PinprickError as error:
         _give_up(str(error))
     except typer.Abort:
@@ -46,6 +47,11 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         command = getattr(getattr(error, "ctx", None), "command_path", "pinprick")
         _give_up(f"{error.format_message().rstrip('.')}; see {command} --help")
+
+
+def _or_help(arguments: list[str]) -> list[str]:
+    """What was asked, or help where nothing was, or only for a group of commands."""
+    return [*arguments, "--help"] if arguments in ([], ["data"]) else arguments
 
 
 def _give_up(message: str) -> None:

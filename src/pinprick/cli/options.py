@@ -65,6 +65,15 @@ Device = Annotated[
 Folder = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="The folder that files are written to.")
 ]
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="The folder that datasets are kept in; without it PINPRICK_DATA, or the user's cache.",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar and no remarks.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 

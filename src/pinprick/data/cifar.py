@@ -18,7 +18,7 @@ from pinprick.data.split import read_parts
 from pinprick.errors import BadInput
 
 
-def cifar_source(name: str, title: str, kind: str, classes: int) -> Source:
+def cifar_source(name: str, title: str, kind: str, place: str, classes: int) -> Source:
     """The set that the class ``kind`` of torchvision reads."""
     return Source(
         name=name,
@@ -26,6 +26,7 @@ def cifar_source(name: str, title: str, kind: str, classes: int) -> Source:
         counts={"train": 50_000, "test": 10_000},
         classes=classes,
         shape=(3, 32, 32),
+        place=place,
         load=partial(_load, name, kind),
         get=partial(_get, kind),
         faults=partial(_faults, kind),

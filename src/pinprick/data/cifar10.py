@@ -5,4 +5,4 @@ Krizhevsky: Learning multiple layers of features from tiny images. 2009.
 
 from pinprick.data.cifar import cifar_source
 
-SOURCE = cifar_source("cifar10", "CIFAR-10", "CIFAR10", 10)
+SOURCE = cifar_source("cifar10", "CIFAR-10", "CIFAR10", "cifar-10-batches-py", 10)

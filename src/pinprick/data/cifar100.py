@@ -5,4 +5,4 @@ Krizhevsky: Learning multiple layers of features from tiny images. 2009.
 
 from pinprick.data.cifar import cifar_source
 
-SOURCE = cifar_source("cifar100", "CIFAR-100", "CIFAR100", 100)
+SOURCE = cifar_source("cifar100", "CIFAR-100", "CIFAR100", "cifar-100-python", 100)

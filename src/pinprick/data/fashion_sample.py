@@ -47,6 +47,7 @@ SOURCE = Source(
     counts={"test": 64},
     classes=len(CLASSES),
     shape=(1, 28, 28),
+    place="",
     load=load,
     get=get,
     faults=faults,

@@ -34,6 +34,7 @@ def idx_source(name: str, title: str, kind: str, classes: Sequence[str]) -> Sour
         counts={"train": 60_000, "test": 10_000},
         classes=len(classes),
         shape=(1, 28, 28),
+        place=f"{kind}/raw",
         load=partial(_load, name, kind, tuple(classes)),
         get=partial(_get, kind),
         faults=partial(_faults, kind),

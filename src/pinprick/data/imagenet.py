@@ -53,8 +53,11 @@ def load(root: Path, split: str) -> Dataset:
 
 
 def find_home(root: Path) -> Path:
-    """The folder ``imagenet`` in the root if there is one, as torchvision's layout fills it all."""
-    return root / "imagenet" if (root / "imagenet").is_dir() else root
+    """The folder ``imagenet`` in the root, or the root itself where it is torchvision's own."""
+    from torchvision.datasets.imagenet import ARCHIVE_META
+
+    marks = [*_FOLDERS.values(), *(name for name, _ in ARCHIVE_META.values())]
+    return root if any((root / mark).exists() for mark in marks) else root / "imagenet"
 
 
 def get(root: Path, progress: Progress | None = None) -> None:
@@ -110,6 +113,7 @@ SOURCE = Source(
     counts=_COUNTS,
     classes=1000,
     shape=None,
+    place="imagenet",
     load=load,
     get=get,
     faults=faults,

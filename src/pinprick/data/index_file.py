@@ -16,12 +16,13 @@ def write_index(data: Dataset, path: Path, *, made: str = "") -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        aside.replace(path)
+        try:
+            aside.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def read_index(path: Path, source: str) -> list[int]:

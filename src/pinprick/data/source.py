@@ -19,6 +19,7 @@ class Source:
         counts: How many images each split has.
         classes: How many classes there are.
         shape: Channels, height and width; None where pictures have sizes of their own.
+        place: The folder of a root that it is kept in; empty if it comes with the package.
         load: Reads a split from a root.
         get: Brings what is missing into a root.
         faults: Files in a root that are missing or damaged, with the reason.
@@ -29,6 +30,7 @@ class Source:
     counts: dict[str, int]
     classes: int
     shape: tuple[int, int, int] | None
+    place: str
     load: Callable[[Path, str], Dataset]
     get: Callable[[Path, Progress | None], None]
     faults: Callable[[Path], list[Unreadable]]
