@@ -29,7 +29,7 @@ def build(spec: str | Mapping[str, Any]) -> Attack:
     for key, value in options.items():
         if key not in known:
             raise UnknownName(f"option of {cls.card.name}", key, known)
-        values[key] = _read(value, hints[key], f"{key} of {cls.card.name}")
+        values[key] = read_setting(value, hints[key], f"{key} of {cls.card.name}")
     return cls(**values)
 
 
@@ -51,7 +51,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _read(value: Any, hint: Any, what: str) -> Any:
+def read_setting(value: Any, hint: Any, what: str) -> Any:
     """``value`` as the type that ``hint`` asks for."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
@@ -63,7 +63,7 @@ def _read(value: Any, hint: Any, what: str) -> Any:
             )
         return value
     if origin is tuple and isinstance(value, (list, tuple)):
-        return tuple(_read(item, arguments[0], what) for item in value)
+        return tuple(read_setting(item, arguments[0], what) for item in value)
     if isinstance(hint, type) and issubclass(hint, Attack):
         return _read_attack(value, what)
     reader = {float: _read_float, int: _read_int, bool: _read_bool, str: _read_str}.get(hint)
@@ -80,7 +80,7 @@ def _read_union(value: Any, choices: tuple[Any, ...], hint: Any, what: str) -> A
     rest = [choice for choice in choices if choice is not type(None)]
     for choice in sorted(rest, key=lambda choice: choice is str):
         try:
-            return _read(value, choice, what)
+            return read_setting(value, choice, what)
         except BadInput:
             if len(rest) == 1:
                 raise
