@@ -1,0 +1,137 @@
+"""A training from beginning to end: taken up where it was left, measured, saved with its card."""
+
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torchvision
+
+from pinprick import __version__
+from pinprick.errors import BadInput
+from pinprick.train.checkpoint import CHECKPOINT, Writer, read_checkpoint
+from pinprick.train.exam import take_exam
+from pinprick.train.loop import Epoch, Progress, Tick, Trainer
+from pinprick.train.material import Material
+from pinprick.train.plan import Plan, describe_plan, difference
+from pinprick.zoo.card import ModelCard, read_card
+from pinprick.zoo.save import CARD, save_model
+
+
+def train_model(
+    plan: Plan,
+    material: Material,
+    out: str | Path,
+    *,
+    device: torch.device | str = "cpu",
+    on_epoch: Callable[[Epoch], None] | None = None,
+    tick: Tick | None = None,
+) -> ModelCard:
+    """Train as ``plan`` says and save network and card to ``out``; gives the card.
+
+    A training that was begun in ``out`` is taken up after its last whole epoch, with the same
+    outcome as if it had not been stopped.
+
+    Args:
+        plan: What is to be done.
+        material: The data that the plan names.
+        out: Folder for the checkpoint, the weights and the card.
+        device: Where to train.
+        on_epoch: Called after each epoch.
+        tick: Called after each step with the steps done and the steps of the epoch.
+    """
+    out = Path(out)
+    if (card := finished(plan, material, out)) is not None:
+        return card
+    trainer = Trainer(plan, material, device)
+    for epoch in train_epochs(trainer, material, out, tick):
+        if on_epoch is not None:
+            on_epoch(epoch)
+    return finish(trainer, material, out)
+
+
+def finished(plan: Plan, material: Material, out: Path) -> ModelCard | None:
+    """The card in ``out`` if this training has ended there; None if it is still to be done."""
+    path = out / CARD
+    if (out / CHECKPOINT).exists() or not path.exists():
+        return None
+    card = read_card(path.read_text(encoding="utf-8"), str(path))
+    there = {"plan": card.facts.get("training"), "data": card.facts.get("data", {}).get("train")}
+    if other := difference(there, _what(plan, material)):
+        raise BadInput(f"{out} holds a model of another training ({other}); choose another folder")
+    return card
+
+
+def train_epochs(
+    trainer: Trainer, material: Material, out: Path, tick: Tick | None = None
+) -> Iterator[Epoch]:
+    """The epochs that are left, with a checkpoint in ``out`` after each."""
+    path = out / CHECKPOINT
+    what = _what(trainer.plan, material)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot write to {out}: {error.strerror or error}") from None
+    if path.exists():
+        take_up(trainer, path, what)
+    writer = Writer(path)
+    try:
+        for epoch in trainer.epochs(tick):
+            writer.write(trainer.tensors(), {**what, "progress": asdict(trainer.progress)})
+            yield epoch
+        writer.wait()
+    finally:
+        writer.close()
+
+
+def take_up(trainer: Trainer, path: Path, what: dict[str, Any]) -> None:
+    """Bring the trainer to where the checkpoint at ``path`` left off, if it is of the same plan."""
+    tensors, record = read_checkpoint(path)
+    there = {key: record.get(key) for key in what}
+    if other := difference(there, what):
+        raise BadInput(
+            f"{path} is of a training with other settings ({other}); "
+            "choose another folder, or delete it to begin again"
+        )
+    try:
+        trainer.restore(tensors)
+        trainer.progress = Progress(**record["progress"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise BadInput(f"{path} does not fit {trainer.plan.net} ({reason})") from None
+
+
+def finish(trainer: Trainer, material: Material, out: Path) -> ModelCard:
+    """Measure the network and save it with its card; the checkpoint has done its work."""
+    plan, progress = trainer.plan, trainer.progress
+    facts: dict[str, Any] = {
+        "data": {"name": material.name, "train": material.fingerprint()},
+        "training": describe_plan(plan),
+        "seed": plan.seed,
+        "epochs": progress.epochs,
+        "rollbacks": progress.rollbacks,
+        **take_exam(plan.exam, trainer.kept_model, material.test, seed=plan.seed),
+        "seconds": round(progress.seconds, 1),
+        "device": _device_name(trainer.device),
+        "versions": {
+            "pinprick": __version__,
+            "torch": torch.__version__,
+            "torchvision": torchvision.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    card = replace(trainer.card, facts=facts)
+    save_model(trainer.kept, card, out)
+    (out / CHECKPOINT).unlink(missing_ok=True)
+    return card
+
+
+def _what(plan: Plan, material: Material) -> dict[str, Any]:
+    """All that decides which network comes out, as plain data."""
+    return {"plan": describe_plan(plan), "data": material.fingerprint()}
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

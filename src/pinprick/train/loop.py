@@ -1,0 +1,305 @@
+"""The loop: perturb a batch as the recipe says, take a step, and look at what came of an epoch.
+
+Nothing in a step waits for the device: losses are added up there and read once an epoch. Random
+numbers follow from seed, epoch and image, so an epoch depends on nothing but the weights before it.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pinprick.data.dataset import Dataset
+from pinprick.errors import BadInput
+from pinprick.goal import Goal
+from pinprick.model import Classifier
+from pinprick.problem import Problem
+from pinprick.random import Streams
+from pinprick.train.augment import Augment
+from pinprick.train.average import Average
+from pinprick.train.exam import spread
+from pinprick.train.feed import Batch, Feed, MemoryFeed
+from pinprick.train.material import Material
+from pinprick.train.optimise import make_optimiser, read_state, set_lr, write_state
+from pinprick.train.picture_feed import PictureFeed
+from pinprick.train.plan import Plan
+from pinprick.train.recipe import Recipe
+from pinprick.zoo.card import ModelCard
+from pinprick.zoo.fit import as_card_says, build
+
+Tick = Callable[[int, int], None]  # steps done and steps in all of the epoch
+_WATCH_BATCH = 500
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What came of one epoch.
+
+    Attributes:
+        number: The epoch, from 1.
+        loss: Mean loss of its steps.
+        train_accuracy: Share of the images trained on that were right, as they were trained on.
+        accuracy, robust_accuracy: On some test images, clean and under the recipe's probe.
+        watched: Robust accuracy on some training images, where a guard watches it.
+        lr: Learning rate at its end.
+        seconds: All the training so far, without what is measured at the end.
+        rolled_back: Whether it was taken back, since ``watched`` collapsed.
+    """
+
+    number: int
+    loss: float
+    train_accuracy: float
+    accuracy: float
+    robust_accuracy: float
+    watched: float | None
+    lr: float
+    seconds: float
+    rolled_back: bool = False
+
+
+@dataclass
+class Progress:
+    """How far a training has come.
+
+    Attributes:
+        epochs: Epochs done that count.
+        rollbacks: Epochs taken back.
+        best: The highest that ``watched`` has been.
+        seconds: Time spent.
+        stopped: Whether the guard has ended the training early.
+        history: Every epoch, those taken back too.
+    """
+
+    epochs: int = 0
+    rollbacks: int = 0
+    best: float = 0.0
+    seconds: float = 0.0
+    stopped: bool = False
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Trainer:
+    """A network in training: weights, optimiser, batches, and how far it has come.
+
+    Attributes:
+        plan: What is to be done.
+        card: The network's card, without facts.
+        net: The network; ``kept`` is its running mean where the plan asks for one.
+        progress: How far it has come.
+    """
+
+    def __init__(self, plan: Plan, material: Material, device: torch.device | str) -> None:
+        self.plan, self.device = plan, torch.device(device)
+        schedule = plan.schedule
+        self.card: ModelCard = material.card(plan.net, schedule.last_size)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(_seed(plan.seed, "weights"))
+            net = build(self.card)
+        self.net = net.to(self.device)
+        if self.device.type == "cuda":
+            self.net = self.net.to(memory_format=torch.channels_last)
+        self.average = None if schedule.ema is None else Average(self.net, schedule.ema)
+        self.optimiser = make_optimiser(self.net, schedule)
+        self.model = as_card_says(self.net, self.card, plan.net)
+        self._stepper = self.model
+        if schedule.compile:
+            compiled = torch.compile(self.net)
+            self._stepper = Classifier(compiled, mean=self.card.mean, std=self.card.std)
+        self.feed = _make_feed(plan, material.train, self.card, self.device)
+        self._test = self._on_device(spread(material.test, schedule.watch_images))
+        self._train: tuple[Tensor, Tensor, Tensor] | None = None
+        if plan.recipe.guarded():
+            self._train = self._on_device(spread(material.train, schedule.watch_images))
+        self.progress = Progress()
+
+    @property
+    def kept(self) -> nn.Module:
+        """The network that is measured and saved."""
+        return self.net if self.average is None else self.average.net
+
+    @property
+    def kept_model(self) -> Classifier:
+        return as_card_says(self.kept, self.card, self.plan.net)
+
+    def epochs(self, tick: Tick | None = None) -> Iterator[Epoch]:
+        """Train what is left of the plan, epoch for epoch; those taken back are given too."""
+        while self.progress.epochs < self.plan.schedule.epochs and not self.progress.stopped:
+            before = self.tensors() if self._train is not None else None
+            epoch = self._epoch(tick)
+            if before is not None and self._collapsed(epoch):
+                epoch = Epoch(**{**asdict(epoch), "rolled_back": True})
+                self._roll_back(before)
+            else:
+                self._go_on(epoch)
+            self.progress.seconds = epoch.seconds
+            self.progress.history.append(asdict(epoch))
+            yield epoch
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that the next epoch depends on, in memory of its own."""
+        nets = {"net": self.net} | ({"average": self.average.net} if self.average else {})
+        found = {f"{key}/{name}": value for key, net in nets.items() for name, value in _state(net)}
+        found |= write_state(self.optimiser)
+        return {name: tensor.detach().clone() for name, tensor in found.items()}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Go back to what ``tensors`` gave."""
+        nets = {"net": self.net} | ({"average": self.average.net} if self.average else {})
+        with torch.no_grad():
+            for key, net in nets.items():
+                for name, value in _state(net):
+                    value.copy_(tensors[f"{key}/{name}"])
+        read_state(self.optimiser, tensors)
+
+    def _epoch(self, tick: Tick | None) -> Epoch:
+        plan, schedule, number = self.plan, self.plan.schedule, self.progress.epochs
+        recipe = self._recipe()
+        size, batch_size = schedule.phase_at(number)
+        size = self.card.size[0] if size is None else size
+        batch_size = min(batch_size, len(self.feed))
+        steps = len(self.feed) // batch_size
+        seed = _seed(plan.seed, f"epoch {number}, rollback {self.progress.rollbacks}")
+        start = time.perf_counter()
+        loss, right = (torch.zeros((), device=self.device) for _ in range(2))
+        self.net.train()
+        lr = 0.0
+        with _quick(self.device):
+            for step, batch in enumerate(self.feed.batches(number, seed, batch_size, size)):
+                share = (number + (step + 1) / steps) / schedule.epochs
+                lr = schedule.lr_at((number + step / steps) / schedule.epochs)
+                set_lr(self.optimiser, lr)
+                one_loss, one_right = self._step(recipe, batch, schedule.strength_at(share))
+                loss += one_loss
+                right += one_right
+                if self.average is not None:
+                    self.average.follow(self.net, number * steps + step)
+                if tick is not None:
+                    tick(step + 1, steps)
+        probe = plan.recipe.probe(plan.exam.exam_eps)
+        accuracy, robust = self._watch(self.kept, self._test, probe)
+        watched = None
+        if self._train is not None:
+            watched = self._watch(self.net, self._train, probe, clean=False)[1]
+        return Epoch(
+            number=number + 1,
+            loss=loss.item() / steps,
+            train_accuracy=right.item() / (steps * batch_size),
+            accuracy=accuracy,
+            robust_accuracy=robust,
+            watched=watched,
+            lr=lr,
+            seconds=self.progress.seconds + time.perf_counter() - start,
+        )
+
+    def _step(self, recipe: Recipe, batch: Batch, strength: float) -> tuple[Tensor, Tensor]:
+        """One step of the optimiser; gives the loss and how many were right, on the device."""
+        labels = batch.labels
+        with _half(self.device):  # one context, so that weights are cast once for all passes
+            problem = Problem(self.model, batch.images, Goal(labels), batch.rng)
+            images = recipe.perturb(problem, strength).detach()
+            logits = self._stepper(images)
+            smoothing = self.plan.schedule.label_smoothing
+            loss = F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimiser.step()
+        return loss.detach(), (logits.detach().argmax(dim=1) == labels).sum()
+
+    def _recipe(self) -> Recipe:
+        """The plan's recipe, more careful by a degree for each epoch taken back."""
+        recipe = self.plan.recipe
+        for _ in range(self.progress.rollbacks):
+            recipe = recipe.careful() or recipe
+        return recipe
+
+    def _collapsed(self, epoch: Epoch) -> bool:
+        assert epoch.watched is not None
+        fell = epoch.watched < self.progress.best - self.plan.schedule.drop
+        return fell or not _finite(epoch.loss)
+
+    def _roll_back(self, before: dict[str, Tensor]) -> None:
+        self.restore(before)
+        self.progress.stopped = self._recipe().careful() is None
+        self.progress.rollbacks += 1
+
+    def _go_on(self, epoch: Epoch) -> None:
+        if not _finite(epoch.loss):
+            raise BadInput(
+                f"the loss is no longer a number in epoch {epoch.number}; "
+                f"try a lower learning rate than {self.plan.schedule.lr:g}, with lr=..."
+            )
+        self.progress.epochs += 1
+        self.progress.best = max(self.progress.best, epoch.watched or 0.0)
+
+    def _watch(
+        self, net: nn.Module, data: tuple[Tensor, Tensor, Tensor], probe: Recipe, clean: bool = True
+    ) -> tuple[float, float]:
+        """Accuracy and robust accuracy on ``data``, quickly."""
+        model = as_card_says(net, self.card, self.plan.net)
+        right, stood = (torch.zeros((), device=self.device) for _ in range(2))
+        parts = zip(*(values.split(_WATCH_BATCH) for values in data), strict=True)
+        with model.frozen(), _quick(self.device), _half(self.device):
+            for pixels, labels, ids in parts:
+                images = pixels.float() / 255
+                problem = Problem(model, images, Goal(labels), Streams(self.plan.seed, ids))
+                adv = probe.perturb(problem, 1.0)
+                with torch.no_grad():
+                    stood += (model(adv).argmax(dim=1) == labels).sum()
+                    if clean:
+                        right += (model(images).argmax(dim=1) == labels).sum()
+        return right.item() / len(data[1]), stood.item() / len(data[1])
+
+    def _on_device(self, data: Dataset) -> tuple[Tensor, Tensor, Tensor]:
+        """8-bit pixels, labels and numbers of a few images."""
+        pixels = data.pixels
+        if pixels is None:
+            pixels = (data.images(self.model) * 255).round().to(torch.uint8)
+        pixels = pixels.to(self.device)
+        if self.device.type == "cuda":
+            pixels = pixels.contiguous(memory_format=torch.channels_last)
+        return pixels, data.labels.to(self.device), data.indices.to(self.device)
+
+
+def _make_feed(plan: Plan, data: Dataset, card: ModelCard, device: torch.device) -> Feed:
+    schedule = plan.schedule
+    if data.pixels is None:
+        return PictureFeed(data, device, flip=schedule.flip)
+    if schedule.phases:
+        raise BadInput(f"phases of growing size are for picture files; {data.name} has one size")
+    cover = 0.5 if card.mean is None else sum(card.mean) / len(card.mean)
+    augment = Augment(schedule.crop, schedule.flip, schedule.cutout, cover)
+    return MemoryFeed(data, augment, device, seed=plan.seed)
+
+
+@contextmanager
+def _quick(device: torch.device) -> Iterator[None]:
+    """While convolutions on a GPU are the fastest that are found for their sizes."""
+    with ExitStack() as stack:
+        if device.type == "cuda":
+            stack.enter_context(torch.backends.cudnn.flags(enabled=True, benchmark=True))
+        yield
+
+
+def _half(device: torch.device) -> Any:
+    """While a GPU works with 16-bit numbers that have the range of 32-bit ones."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
+
+
+def _state(net: nn.Module) -> list[tuple[str, Tensor]]:
+    return list(net.state_dict().items())
+
+
+def _seed(seed: int, use: str) -> int:
+    """A seed of its own for each use, from the seed of the plan."""
+    digest = hashlib.blake2b(f"{seed}: {use}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def _finite(value: float) -> bool:
+    return value == value and abs(value) != float("inf")

@@ -1,0 +1,184 @@
+"""What a network is trained and tested on, and the card that follows from it.
+
+Sets are named as for ``load_data``; beside them, one ``.safetensors`` file may hold all four of
+``train_images``, ``train_labels``, ``test_images`` and ``test_labels`` (8-bit, batch x channel x
+height x width, and whole numbers), with ``name`` and ``classes`` (a JSON list) in its metadata.
+"""
+
+import json
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from pinprick.data import load_data
+from pinprick.data.dataset import Dataset
+from pinprick.errors import BadInput
+from pinprick.zoo.card import ModelCard
+from pinprick.zoo.nets import NETS
+
+_TENSORS = ("train_images", "train_labels", "test_images", "test_labels")
+_CROP = 0.875  # side of the crop over the short side that a picture is brought to
+_PICTURE = 224  # pixels, where nothing says another size
+Statistics = tuple[tuple[float, ...] | None, tuple[float, ...] | None]
+
+STATISTICS: dict[str, Statistics] = {
+    "mnist": (None, None),
+    "fashion_mnist": (None, None),
+    "cifar10": ((0.4914, 0.4822, 0.4465), (0.2471, 0.2435, 0.2616)),
+    "cifar100": ((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
+}
+_PHOTOGRAPHS: Statistics = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """Training and test images of one set.
+
+    Attributes:
+        name: What the set is called, which presets go by.
+        train, test: Its two splits.
+    """
+
+    name: str
+    train: Dataset
+    test: Dataset
+
+    def __post_init__(self) -> None:
+        for part in (self.train, self.test):
+            if not len(part):
+                raise BadInput(f"{part.source} holds no images")
+        if self.train.classes != self.test.classes:
+            raise BadInput(
+                f"{self.train.source} and {self.test.source} have different classes: "
+                f"{len(self.train.classes)} and {len(self.test.classes)}"
+            )
+        if self.train.pixels is not None and self.test.pixels is not None:
+            first, second = self.train.pixels.shape[1:], self.test.pixels.shape[1:]
+            if first != second:
+                raise BadInput(
+                    f"images are {tuple(first)} in {self.train.source} "
+                    f"and {tuple(second)} in {self.test.source}"
+                )
+
+    def fingerprint(self) -> str:
+        """A short text that is another one when the training images are."""
+        check = zlib.crc32(self.train.labels.numpy().tobytes())
+        if self.train.pixels is not None:
+            check = zlib.crc32(self.train.pixels.contiguous().numpy().data, check)
+        else:
+            check = zlib.crc32("\n".join(file.name for file in self.train.files).encode(), check)
+        return f"{len(self.train)} images, {check:08x}"
+
+    def card(self, net: str, size: int | None = None) -> ModelCard:
+        """The card of a network for these images, still without facts.
+
+        Args:
+            net: Name of the network.
+            size: Side of the square that picture files are brought to; None for the network's.
+        """
+        design, pixels = NETS.get(net), self.train.pixels
+        if pixels is None:
+            height, width = (size, size) if size else design.size if design else (_PICTURE,) * 2
+            channels, resize = 3, round(max(height, width) / _CROP)
+        else:
+            channels, height, width = pixels.shape[1:]
+            resize = None
+        shape = f"{channels} x {height} x {width}"
+        if design is not None and design.channels != channels:
+            raise BadInput(
+                f"{net} takes pictures with {design.channels} channels; {self.name} has {shape}"
+            )
+        if design is not None and design.fixed and design.size != (height, width):
+            raise BadInput(
+                f"{net} takes pictures of {design.size[0]} x {design.size[1]}; "
+                f"{self.name} has {shape}"
+            )
+        mean, std = self.statistics()
+        return ModelCard(
+            net=net,
+            classes=self.train.classes,
+            mean=mean,
+            std=std,
+            size=(height, width),
+            channels=channels,
+            resize=resize,
+        )
+
+    def statistics(self) -> Statistics:
+        """Mean and std of each channel: the usual ones, or those of the training images."""
+        if self.name in STATISTICS:
+            return STATISTICS[self.name]
+        if self.train.pixels is None:
+            return _PHOTOGRAPHS
+        values = self.train.pixels[:: max(1, len(self.train) // 10_000)].double() / 255
+        std, mean = torch.std_mean(values, dim=(0, 2, 3))
+        return _rounded(mean), _rounded(std.clamp(min=0.01))
+
+
+def read_material(name: str, *, root: str | Path | None = None) -> Material:
+    """Both splits of the set called ``name``, or of the ``.safetensors`` file at that path."""
+    if name.endswith(".safetensors") and ":" not in name:
+        return read_tensor_file(Path(name).expanduser())
+    train, test = (load_data(name, root=root, split=split) for split in ("train", "test"))
+    return Material(name, train, test)
+
+
+def read_tensor_file(path: Path) -> Material:
+    try:
+        with safe_open(path, framework="pt") as file:
+            missing = [key for key in _TENSORS if key not in file.keys()]  # noqa: SIM118
+            if missing:
+                raise BadInput(f"{path} lacks the tensors {', '.join(missing)}")
+            tensors = {key: file.get_tensor(key) for key in _TENSORS}
+            metadata = file.metadata() or {}
+    except FileNotFoundError:
+        raise BadInput(f"there is no file {path} to train on") from None
+    except (SafetensorError, OSError) as error:
+        raise BadInput(f"{path} is no safetensors file, or half of one ({error})") from None
+    name = metadata.get("name", path.stem)
+    highest = max(int(tensors[f"{split}_labels"].max()) for split in ("train", "test"))
+    classes = _classes(metadata.get("classes", ""), path) or tuple(map(str, range(highest + 1)))
+    train, test = (
+        _dataset(name, split, tensors[f"{split}_images"], tensors[f"{split}_labels"], classes, path)
+        for split in ("train", "test")
+    )
+    return Material(name, train, test)
+
+
+def _dataset(
+    name: str, split: str, images: Tensor, labels: Tensor, classes: tuple[str, ...], path: Path
+) -> Dataset:
+    if images.dtype != torch.uint8 or images.ndim != 4:
+        raise BadInput(
+            f"{split}_images of {path} must be 8-bit and of shape (batch, channel, height, width), "
+            f"got {images.dtype} of shape {tuple(images.shape)}"
+        )
+    if labels.ndim != 1 or labels.is_floating_point() or labels.dtype == torch.bool:
+        raise BadInput(f"{split}_labels of {path} must be one whole number for each image")
+    return Dataset(
+        name=name,
+        classes=classes,
+        labels=labels.long(),
+        pixels=images,
+        files=(),
+        indices=torch.arange(len(labels)),
+        source=f"{name}/{split}",
+    )
+
+
+def _classes(text: str, path: Path) -> tuple[str, ...]:
+    """Names from a JSON list, or between commas."""
+    if not text.startswith("["):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    try:
+        return tuple(str(name) for name in json.loads(text))
+    except ValueError:
+        raise BadInput(f"classes in the metadata of {path} must be a JSON list") from None
+
+
+def _rounded(values: Tensor) -> tuple[float, ...]:
+    return tuple(round(value, 4) for value in values.tolist())

@@ -1,0 +1,107 @@
+"""A training as a value: all that decides which network comes out, as plain data and back."""
+
+import typing
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, cast
+
+from pinprick.attacks.build import read_setting
+from pinprick.errors import BadInput, UnknownName
+from pinprick.train import find_recipe
+from pinprick.train.exam import Exam
+from pinprick.train.presets import preset
+from pinprick.train.recipe import Recipe
+from pinprick.train.schedule import Schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is trained, on what, and how.
+
+    Attributes:
+        data: Name of the data set, which presets go by.
+        net: Name of the network: one of ``zoo.nets``, torchvision:NAME or timm:NAME.
+        recipe: What the network is trained on.
+        schedule: How long and how fast.
+        exam: What is measured at the end.
+        seed: Of all random numbers.
+    """
+
+    data: str
+    net: str
+    recipe: Recipe
+    schedule: Schedule
+    exam: Exam
+    seed: int = 0
+
+
+def build_plan(
+    *, data: str, net: str, recipe: str, options: Mapping[str, Any] | None = None, seed: int = 0
+) -> Plan:
+    """The preset for the three names, with ``options`` in place of its own settings.
+
+    Options are those of the recipe, of the schedule and of the exam, by their names alone; values
+    may come as text, such as "8/255".
+    """
+    kinds = {"recipe": find_recipe(recipe), "schedule": Schedule, "exam": Exam}
+    homes = {key: home for home, cls in kinds.items() for key in _settings(cls)}
+    values: dict[str, dict[str, Any]] = {home: {} for home in kinds}
+    for key, value in {**preset(data, net, recipe), **(options or {})}.items():
+        if key not in homes:
+            raise UnknownName(f"option of training with {recipe}", key, homes)
+        hint = typing.get_type_hints(kinds[homes[key]])[key]
+        values[homes[key]][key] = read_setting(value, hint, f"{key} of {recipe}")
+    return Plan(
+        data=data,
+        net=net,
+        recipe=kinds["recipe"](**values["recipe"]),
+        schedule=Schedule(**values["schedule"]),
+        exam=Exam(**values["exam"]),
+        seed=seed,
+    )
+
+
+def describe_plan(plan: Plan) -> dict[str, Any]:
+    """The plan as plain data, with every default spelled out."""
+    recipe = {"name": plan.recipe.name, **asdict(cast(Any, plan.recipe))}
+    return {
+        "data": plan.data,
+        "net": plan.net,
+        "recipe": recipe,
+        "schedule": _plain(asdict(plan.schedule)),
+        "exam": asdict(plan.exam),
+        "seed": plan.seed,
+    }
+
+
+def read_plan(described: Mapping[str, Any]) -> Plan:
+    """The plan that ``describe_plan`` gave, so that ``read_plan(describe_plan(p)) == p``."""
+    try:
+        recipe = dict(described["recipe"])
+        name = recipe.pop("name")
+        options = {**recipe, **described["schedule"], **described["exam"]}
+        data, net, seed = described["data"], described["net"], described["seed"]
+    except (KeyError, TypeError, ValueError):
+        raise BadInput(f"this is no plan of a training: {described!r}") from None
+    return build_plan(data=data, net=net, recipe=name, options=options, seed=seed)
+
+
+def difference(there: Any, here: Any, name: str = "") -> str:
+    """The first setting in which two descriptions differ, in words; empty if there is none."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        for key in {**there, **here}:
+            found = difference(there.get(key), here.get(key), key)
+            if found:
+                return found
+        return ""
+    return "" if there == here else f"{name} {there} there, {here} here"
+
+
+def _settings(cls: Any) -> list[str]:
+    return [field.name for field in fields(cls)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

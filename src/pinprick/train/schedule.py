@@ -1,0 +1,121 @@
+"""How long, how fast and on which views of the images a network is trained."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pinprick.errors import BadInput
+from pinprick.parts.choice import check_choice
+
+Points = tuple[tuple[float, float], ...]
+
+ONE_CYCLE: Points = ((0.0, 0.0), (0.25, 1.0), (1.0, 0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """The settings of the loop, whatever the recipe.
+
+    Attributes:
+        epochs: How often every training image is seen.
+        batch_size: Images in a step; what is left over at the end of an epoch waits for the next.
+        optimiser: "sgd" (with Nesterov's momentum) or "adam".
+        lr: The largest learning rate.
+        lr_shape: Share of the training and share of ``lr`` there, in order; linear in between.
+        momentum: Of sgd.
+        weight_decay: On weights of convolutions and linear layers; biases and norms have none.
+        label_smoothing: Share of the label that is spread over all classes.
+        ema: Decay of a running mean of the weights, a step; the mean is what is kept. None for
+            the last weights.
+        crop: Pixels that the picture is shifted by at most, its border mirrored.
+        flip: Whether pictures are mirrored left to right, one way and the other by turns.
+        cutout: Side of a square that is greyed out somewhere in the picture.
+        ramp: Share of the training over which sizes of the recipe's attack grow to their own.
+        phases: Share of the training from which pictures have a size, and the batch size there,
+            for sets of picture files; none for pictures that have one size.
+        drop: Fall of robust accuracy on training images that counts as a collapse.
+        watch_images: Images on which accuracy and robust accuracy are watched after each epoch.
+        compile: Whether torch compiles the network for the step itself.
+    """
+
+    epochs: int = 30
+    batch_size: int = 128
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    lr: float = 0.1
+    lr_shape: Points = ONE_CYCLE
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    label_smoothing: float = 0.0
+    ema: float | None = None
+    crop: int = 0
+    flip: bool = False
+    cutout: int = 0
+    ramp: float = 0.0
+    phases: tuple[tuple[float, float, float], ...] = ()
+    drop: float = 0.2
+    watch_images: int = 1000
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("training", "optimiser", self.optimiser, ("sgd", "adam"))
+        for name in ("epochs", "batch_size", "watch_images"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"training needs {name} >= 1, got {getattr(self, name)}")
+        for name in ("crop", "cutout", "weight_decay"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"training needs {name} >= 0, got {getattr(self, name)}")
+        if not 0 < self.lr <= 100:
+            raise BadInput(f"training needs lr above 0 and at most 100, got {self.lr:g}")
+        for name in ("momentum", "label_smoothing", "ema"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise BadInput(f"training needs {name} of at least 0 and below 1, got {value:g}")
+        for name in ("ramp", "drop"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise BadInput(f"training needs {name} from 0 to 1, got {getattr(self, name):g}")
+        _check_points("lr_shape", self.lr_shape)
+        if self.phases:
+            _check_points("phases", self.phases)
+
+    def lr_at(self, share: float) -> float:
+        """The learning rate when ``share`` of the training is done."""
+        return self.lr * _between(self.lr_shape, share)
+
+    def strength_at(self, share: float) -> float:
+        """What the sizes of the recipe's attack are multiplied by, the same way."""
+        return min(1.0, share / self.ramp) if self.ramp else 1.0
+
+    def phase_at(self, epoch: int) -> tuple[int | None, int]:
+        """Size of the pictures, None for their own, and batch size in an epoch (from 0)."""
+        size, batch_size = None, self.batch_size
+        for start, *wanted in self.phases:
+            if epoch >= round(start * self.epochs):
+                size, batch_size = int(wanted[0]), int(wanted[1])
+        return size, batch_size
+
+    @property
+    def last_size(self) -> int | None:
+        """Size of the pictures that the network ends up with; None for their own."""
+        return self.phase_at(self.epochs - 1)[0]
+
+
+def _check_points(name: str, points: tuple[tuple[float, ...], ...]) -> None:
+    width = 2 if name == "lr_shape" else 3
+    starts = [point[0] for point in points if len(point) == width]
+    rest = [value for point in points for value in point[1:]]
+    fits = len(starts) == len(points) > 0 and starts == sorted(starts)
+    least = 0 if name == "lr_shape" else 1
+    if not fits or starts[0] != 0 or starts[-1] > 1 or min(rest) < least:
+        raise BadInput(
+            f"training needs {name} as rows of {width} numbers, each starting with a share of the "
+            f"training, from 0 up; got {points}"
+        )
+
+
+def _between(points: Points, share: float) -> float:
+    """The value at ``share`` on the lines that join ``points``."""
+    last = points[0]
+    for point in points[1:]:
+        if share < point[0]:
+            return last[1] + (point[1] - last[1]) * (share - last[0]) / (point[0] - last[0])
+        last = point
+    return last[1]

@@ -1,0 +1,116 @@
+"""Data for a training: one file with both splits, what does not fit together, and statistics."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from pinprick import BadInput, UnknownName
+from pinprick.train.material import Material, read_material
+
+CLASSES = json.dumps(["cat", "dog", "owl"])
+
+
+def tensors(channels: int = 3, side: int = 32) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+
+    def pictures(count: int) -> Tensor:
+        shape = (count, channels, side, side)
+        return torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
+
+    return {
+        "train_images": pictures(9),
+        "train_labels": torch.arange(9) % 3,
+        "test_images": pictures(6),
+        "test_labels": torch.arange(6) % 3,
+    }
+
+
+def test_one_file_may_hold_both_splits(tmp_path: Path) -> None:
+    held = tensors()
+    save_file(held, tmp_path / "pets.safetensors", {"name": "pets", "classes": CLASSES})
+    material = read_material(str(tmp_path / "pets.safetensors"))
+    assert (material.name, material.train.classes) == ("pets", ("cat", "dog", "owl"))
+    assert material.train.pixels is not None
+    assert torch.equal(material.train.pixels, held["train_images"])
+    assert torch.equal(material.test.labels, held["test_labels"])
+    assert (material.train.source, material.test.source) == ("pets/train", "pets/test")
+
+
+def test_without_metadata_the_file_gives_the_name(tmp_path: Path) -> None:
+    save_file(tensors(), tmp_path / "pets.safetensors")
+    material = read_material(str(tmp_path / "pets.safetensors"))
+    assert (material.name, material.train.classes) == ("pets", ("0", "1", "2"))
+
+
+def test_classes_may_stand_between_commas(tmp_path: Path) -> None:
+    save_file(tensors(), tmp_path / "pets.safetensors", {"classes": "cat, dog, owl"})
+    assert read_material(str(tmp_path / "pets.safetensors")).test.classes == ("cat", "dog", "owl")
+
+
+@pytest.mark.parametrize(
+    ("change", "metadata", "message"),
+    [
+        ({"test_labels": None}, {}, "lacks the tensors test_labels"),
+        ({"train_images": torch.rand(9, 3, 32, 32)}, {}, "train_images of .* must be 8-bit"),
+        ({"test_images": torch.zeros(6, 32, 32, dtype=torch.uint8)}, {}, "must be 8-bit and of"),
+        ({"test_images": torch.zeros(6, 3, 8, 8, dtype=torch.uint8)}, {}, r"\(3, 32, 32\) in"),
+        ({"train_labels": torch.rand(9)}, {}, "train_labels of .* one whole number"),
+        ({"train_labels": torch.arange(8)}, {}, "has 9 images and 8 labels"),
+        ({"train_labels": torch.arange(9)}, {"classes": CLASSES}, "labelled 3, but there are 3"),
+        ({}, {"classes": '["cat"'}, "classes in the metadata of .* must be a JSON list"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(
+    tmp_path: Path, change: dict[str, Tensor | None], metadata: dict[str, str], message: str
+) -> None:
+    held = {key: value for key, value in {**tensors(), **change}.items() if value is not None}
+    save_file(held, tmp_path / "pets.safetensors", metadata)
+    with pytest.raises(BadInput, match=message):
+        read_material(str(tmp_path / "pets.safetensors"))
+
+
+def test_half_a_file_and_no_file_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pets.safetensors"
+    with pytest.raises(BadInput, match=r"there is no file .* to train on"):
+        read_material(str(path))
+    save_file(tensors(), path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(BadInput, match="is no safetensors file, or half of one"):
+        read_material(str(path))
+
+
+def test_an_unknown_set_offers_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="no dataset is called 'cifar11'; did you mean cifar10"):
+        read_material("cifar11")
+
+
+def test_the_card_follows_from_the_images(digits: Material) -> None:
+    card = digits.card("mnist_cnn")
+    assert (card.size, card.channels, len(card.classes)) == ((28, 28), 1, 10)
+    assert digits.train.pixels is not None
+    values = digits.train.pixels.double() / 255
+    assert card.mean == pytest.approx((values.mean().item(),), abs=1e-4)
+    assert card.std == pytest.approx((values.std().item(),), abs=1e-4)
+
+
+def test_a_network_for_other_pictures_is_refused(digits: Material, tmp_path: Path) -> None:
+    with pytest.raises(
+        BadInput, match="resnet18 takes pictures with 3 channels; digits has 1 x 28"
+    ):
+        digits.card("resnet18")
+    save_file(tensors(channels=1), tmp_path / "large.safetensors")
+    with pytest.raises(
+        BadInput, match="mnist_cnn takes pictures of 28 x 28; large has 1 x 32 x 32"
+    ):
+        read_material(str(tmp_path / "large.safetensors")).card("mnist_cnn")
+
+
+def test_other_images_have_another_fingerprint(digits: Material) -> None:
+    less = Material("digits", digits.train[:1499], digits.test)
+    swapped = Material("digits", digits.train[torch.arange(1500).flip(0)], digits.test)
+    prints = {material.fingerprint() for material in (digits, less, swapped)}
+    assert len(prints) == 3
