@@ -42,6 +42,7 @@ RANKS = {  # a file may import from files with a smaller number or the same
     "train": 7,
     "report": 8,
     "web": 9,
+    "__main__": 10,
     "cli": 10,
 }
 

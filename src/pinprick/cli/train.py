@@ -1,0 +1,97 @@
+"""``pinprick train``: train a network, plainly or to withstand attacks."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pinprick.cli import options
+
+DEFAULT_FOLDER = Path("pinprick-model")
+
+
+def main(
+    data: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="mnist, fashion_mnist, cifar10, cifar100, imagenet, folder:PATH, csv:PATH, or a "
+            ".safetensors file with both splits.",
+        ),
+    ],
+    net: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="resnet18, resnet20, resnet50, vgg16, vgg19, mnist_cnn, mnist_cnn_large, "
+            "torchvision:NAME, or timm:NAME.",
+        ),
+    ],
+    recipe: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="standard, pgd_at, fast_at, n_fgsm, or sparse_at."),
+    ] = "standard",
+    root: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder that data sets are kept in.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(metavar="COUNT", help="Epochs, in place of the preset's.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of the training; may be repeated."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder for checkpoint, weights and card.")
+    ] = DEFAULT_FOLDER,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same network.")] = 0,
+    device: options.Device = "auto",
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Train a network, plainly or to withstand attacks.
+
+    Writes model.safetensors (in shards where it is large) and card.json to a folder, which
+    `--model file:DIR` loads. Settings that are not given are those of the preset for the data, the
+    network and the recipe.
+
+    A training that was stopped is taken up after its last whole epoch when the same command is
+    given again.
+    """
+    from pinprick.cli.console import remark
+    from pinprick.cli.folder import as_json, open_folder
+    from pinprick.cli.place import find_device
+    from pinprick.cli.train_output import describe_epoch, print_card, show_epochs
+    from pinprick.train.job import finish, finished, train_epochs
+    from pinprick.train.loop import Trainer
+    from pinprick.train.material import read_material
+    from pinprick.train.plan import build_plan
+
+    place = find_device(device)
+    given = options.read_options(option or [])
+    if epochs is not None:
+        given["epochs"] = str(epochs)
+    build_plan(data="", net=net, recipe=recipe, options=given)  # faults are found before the data
+    material = read_material(data, root=root)
+    plan = build_plan(data=material.name, net=net, recipe=recipe, options=given, seed=seed)
+    open_folder(out)
+    card = finished(plan, material, out)
+    if card is None:
+        trainer = Trainer(plan, material, place)
+        title = f"{plan.recipe.title} of {net} on {material.name}"
+        total = plan.schedule.epochs
+        with show_epochs(title, total, lambda: trainer.progress.epochs, quiet=quiet) as show:
+            tick, tell = show
+            for epoch in train_epochs(trainer, material, out, tick):
+                tell(describe_epoch(epoch))
+        if not quiet:
+            remark("measuring on test images, in 32-bit numbers")
+        card = finish(trainer, material, out)
+    elif not quiet:
+        remark(f"this training has ended already; its model is in {out}")
+    if json:
+        typer.echo(as_json(card.facts))
+    else:
+        print_card(card)
+    if not quiet:
+        remark(f"weights and card are in {out}; use them with --model file:{out}")
