@@ -13,7 +13,7 @@ from pinprick.zoo.timm import from_config, import_timm
 
 
 def load(name: str) -> Classifier:
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", name):
+    if not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]+)?", name):
         raise BadInput(
             f"a model of the Hugging Face Hub is written hf:ORG/NAME or hf:ORG/NAME@REVISION, "
             f"got {name!r}"
@@ -22,7 +22,9 @@ def load(name: str) -> Classifier:
     with fetching(f"hf:{name}"):
         try:
             net = timm.create_model(f"hf-hub:{name}", pretrained=True)
-        except (KeyError, AttributeError, TypeError) as error:  # a config.json of another library
+        except (KeyError, AttributeError, TypeError, ValueError) as error:
+            if isinstance(error, OSError):  # it is not there, or there is no network
+                raise
             raise BadInput(f"hf:{name} is not a model that timm can build ({error!r})") from None
         except RuntimeError as error:
             if "Unknown model" not in str(error):

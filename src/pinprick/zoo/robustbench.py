@@ -5,6 +5,7 @@ are not CIFAR-10 and Linf: ``robustbench:imagenet/Linf/Wong2020Fast``. Its netwo
 themselves and its transforms work on 8-bit pixels.
 """
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pinprick.types import Picture
 from pinprick.zoo.download import fetching
 from pinprick.zoo.imagenet import imagenet_classes
 from pinprick.zoo.prepare import short_side_and_crop
+from pinprick.zoo.safe import brief
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -50,10 +52,15 @@ def names(dataset: str = "cifar10", threat: str = "Linf") -> list[str]:
 
 def _tables() -> dict[str, dict[str, Any]]:
     try:
-        from robustbench.model_zoo import model_dicts
-    except ModuleNotFoundError as error:
-        package = (error.name or "robustbench").partition(".")[0]
-        raise MissingExtra("a model of robustbench", package) from None
+        with warnings.catch_warnings(action="ignore"):  # of its dependencies
+            from robustbench.model_zoo import model_dicts
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "robustbench":
+            raise MissingExtra("a model of robustbench", "robustbench") from None
+        raise BadInput(
+            f"robustbench is installed, but cannot be imported: {brief(error)}; "
+            "install what it lacks, or robustbench again"
+        ) from None
     return {
         dataset.value: {threat.value: models for threat, models in table.items()}
         for dataset, table in model_dicts.items()
