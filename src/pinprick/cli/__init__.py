@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pinprick import __version__
-from pinprick.cli import attack, attacks, check, compare, data, selftest, train
+from pinprick.cli import attack, attacks, check, compare, data, models, selftest, train
 from pinprick.errors import PinprickError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app.command("attack")(attack.main)
 app.command("compare")(compare.main)
 app.command("attacks")(attacks.main)
 app.command("check")(check.main)
+app.command("models")(models.main)
 app.command("train")(train.main)
 app.add_typer(data.app, name="data")
 app.command("selftest")(selftest.main)

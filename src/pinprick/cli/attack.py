@@ -23,6 +23,7 @@ def main(
     seed: options.Seed = 0,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
+    trust: options.Trust = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -45,7 +46,7 @@ def main(
 
     chosen = build(options.read_attack(attack, option or []))
     open_folder(out)
-    classifier = load_on(model, device)
+    classifier = load_on(model, device, trust=trust)
     inputs = read_inputs(images or [], classifier, labels=label or [], target=target, quiet=quiet)
     batches = attack_batches(
         chosen,

@@ -10,6 +10,7 @@ def main(
     model: options.ModelName = options.DEFAULT_MODEL,
     label: options.Labels = None,
     device: options.Device = "auto",
+    trust: options.Trust = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -27,7 +28,7 @@ def main(
     from pinprick.cli.inputs import read_inputs
     from pinprick.cli.place import load_on
 
-    classifier = load_on(model, device)
+    classifier = load_on(model, device, trust=trust)
     inputs = read_inputs(images or [], classifier, labels=label or [], quiet=quiet)
     labels = inputs.labels if "model" not in inputs.label_from else None
     flags = check_model(classifier, inputs.images, labels)

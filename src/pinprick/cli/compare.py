@@ -29,6 +29,7 @@ def main(
     seed: options.Seed = 0,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
+    trust: options.Trust = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -51,8 +52,8 @@ def main(
 
     chosen = [build(spec) for spec in options.read_attacks(attacks, option or [])]
     open_folder(out)
-    classifier = load_on(model, device)
-    other = None if judge is None else load_on(judge, device)
+    classifier = load_on(model, device, trust=trust)
+    other = None if judge is None else load_on(judge, device, trust=trust)
     inputs = read_inputs(images or [], classifier, labels=label or [], target=target, quiet=quiet)
     runs = [  # all of them, so that everything is checked before the first starts
         attack_batches(

@@ -28,7 +28,14 @@ ModelName = Annotated[
     typer.Option(
         "--model",
         metavar="NAME",
-        help="efficientnet_lite0, torchvision:NAME, timm:NAME, or package.module:function.",
+        help="torchvision:NAME, timm:NAME, file:PATH, package.module:function and more; "
+        "`pinprick models` lists them.",
+    ),
+]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="Load model files that are programs, too (TorchScript, torch.export)."
     ),
 ]
 Labels = Annotated[

@@ -11,10 +11,10 @@ from pinprick.model import Classifier
 from pinprick.zoo import load_model
 
 
-def load_on(name: str, device: str) -> Classifier:
+def load_on(name: str, device: str, *, trust: bool = False) -> Classifier:
     """The model called ``name`` on ``device``, "auto" being a GPU where there is one."""
     place = find_device(device)
-    model = load_model(name)
+    model = load_model(name, trust=trust)
     if isinstance(model.net, nn.Module):
         model.net.to(place)
     return model

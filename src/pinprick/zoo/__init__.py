@@ -5,16 +5,16 @@ from importlib import import_module
 
 from pinprick.errors import UnknownName
 from pinprick.model import Classifier
+from pinprick.zoo.listing import SOURCES
 
-SOURCES = {  # what stands before the colon: the file that knows the rest, and how a name is written
-    "pinprick": ("shipped", "pinprick:NAME"),
-    "torchvision": ("torchvision", "torchvision:NAME"),
-    "timm": ("timm", "timm:NAME"),
-    "hf": ("hf", "hf:ORG/NAME"),
-    "robustbench": ("robustbench", "robustbench:NAME"),
-    "file": ("file", "file:PATH"),
+LOADERS = {  # what stands before the colon: the file that knows the rest
+    "pinprick": "shipped",
+    "torchvision": "torchvision",
+    "timm": "timm",
+    "hf": "hf",
+    "robustbench": "robustbench",
+    "file": "file",
 }
-FORMS = ("efficientnet_lite0", *(form for _, form in SOURCES.values()), "package.module:function")
 
 
 def load_model(name: str, *, trust: bool = False) -> Classifier:
@@ -36,15 +36,15 @@ def load_model(name: str, *, trust: bool = False) -> Classifier:
         from pinprick.zoo import file
 
         return file.load(rest, trust=trust)
-    if source in SOURCES and colon:
-        module = import_module(f"pinprick.zoo.{SOURCES[source][0]}")
+    if source in LOADERS and colon:
+        module = import_module(f"pinprick.zoo.{LOADERS[source]}")
         model: Classifier = module.load(rest)
         return model
     if colon:
         from pinprick.zoo import function
 
         return function.load(source, rest)
-    raise UnknownName("model", name, [*FORMS, *_similar(name)])
+    raise UnknownName("model", name, [*(one.form for one in SOURCES), *_similar(name)])
 
 
 def _similar(name: str) -> list[str]:

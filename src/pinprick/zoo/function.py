@@ -16,7 +16,7 @@ from torch import nn
 
 from pinprick.errors import BadInput, UnknownName
 from pinprick.model import Classifier
-from pinprick.zoo import SOURCES
+from pinprick.zoo import LOADERS
 from pinprick.zoo.prepare import as_it_is
 
 
@@ -49,7 +49,7 @@ def _import(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # the module is there, but something it needs is not
-        near = difflib.get_close_matches(name, SOURCES)
+        near = difflib.get_close_matches(name, LOADERS)
         hint = f"did you mean {near[0]}?" if near else "it must be installed, or in this folder"
         raise BadInput(f"there is no module {error.name!r} to take a model from; {hint}") from None
     except (TypeError, ValueError):  # "", ".." and the like

@@ -50,6 +50,16 @@ def names(dataset: str = "cifar10", threat: str = "Linf") -> list[str]:
     return list(tables[dataset][threat])
 
 
+def all_names() -> list[str]:
+    """Everything it lists, with dataset and threat model."""
+    return [
+        f"{dataset}/{threat}/{name}"
+        for dataset, table in _tables().items()
+        for threat, models in table.items()
+        for name in models
+    ]
+
+
 def _tables() -> dict[str, dict[str, Any]]:
     try:
         with warnings.catch_warnings(action="ignore"):  # of its dependencies

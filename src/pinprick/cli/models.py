@@ -1,0 +1,98 @@
+"""``pinprick models``: the models that can be loaded by name."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from pinprick.cli import options
+
+
+def main(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SOURCE",
+            help="pinprick, torchvision, timm or robustbench; without it, where models come from.",
+            show_default=False,
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """List the models that can be loaded by name.
+
+    Without SOURCE, says where models come from and what is to be installed for that, and lists
+    those that come with the package with the accuracies on their cards.
+    """
+    from pinprick.cli.folder import as_json
+    from pinprick.zoo.listing import list_models
+
+    entries = list_models(source or "pinprick")
+    if json:
+        document: Any = entries if source else {"sources": _sources(), "shipped": entries}
+        typer.echo(as_json(document))
+        return
+    if source is None:
+        _print_sources()
+    if source in (None, "pinprick"):
+        _print_shipped(entries)
+    elif source == "torchvision":
+        _print(("name", "weights"), ((one["name"], ", ".join(one["weights"])) for one in entries))
+    else:
+        for one in entries:
+            typer.echo(one["name"])
+
+
+def _sources() -> list[dict[str, Any]]:
+    from dataclasses import asdict
+
+    from pinprick.zoo.listing import SOURCES
+
+    return [{**asdict(one), "ready": one.ready} for one in SOURCES]
+
+
+def _print_sources() -> None:
+    from pinprick.zoo.listing import SOURCES
+
+    _print(
+        ("--model", "what it is", "here"),
+        ((one.form, one.what, "ready" if one.ready else one.install) for one in SOURCES),
+    )
+
+
+def _print_shipped(entries: list[dict[str, Any]]) -> None:
+    if not entries:
+        typer.echo("no models come with this copy of the package")
+        return
+    rows = []
+    for one in entries:
+        facts = one["facts"]
+        pgd, few = facts.get("pgd") or {}, facts.get("l0_elements") or {}
+        data = facts.get("data")
+        rows.append(
+            (
+                one["name"],
+                one["net"],
+                str(data.get("name", "-") if isinstance(data, dict) else data or "-"),
+                _percent(facts.get("accuracy")),
+                f"{_percent(pgd.get('accuracy'))}{_at(pgd)}",
+                ", ".join(f"{_percent(s)} at {k}" for k, s in (few.get("accuracy") or {}).items())
+                or "-",
+            )
+        )
+    columns = ("shipped", "net", "data", ">accuracy", ">under PGD", ">elements changed")
+    _print(columns, rows)
+
+
+def _at(pgd: dict[str, Any]) -> str:
+    return f" at eps {pgd['eps']:.3g}" if isinstance(pgd.get("eps"), float) else ""
+
+
+def _percent(share: Any) -> str:
+    return f"{100 * share:.1f} %" if isinstance(share, int | float) else "-"
+
+
+def _print(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    from pinprick.cli.console import print_table
+
+    print_table(columns, rows)
