@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pinprick.run import attack_batches, run_attack
     from pinprick.store import load_result, save_result
     from pinprick.zoo import load_model
+    from pinprick.zoo.card import ModelCard
+    from pinprick.zoo.save import save_model
 
 __version__ = "0.1.0"
 
@@ -33,6 +35,7 @@ _HOME = {
     "Goal": "goal",
     "MissingExtra": "errors",
     "Model": "model",
+    "ModelCard": "zoo.card",
     "OverBudget": "errors",
     "PinprickError": "errors",
     "Problem": "problem",
@@ -48,6 +51,7 @@ _HOME = {
     "load_result": "store",
     "polish": "polishing",
     "run_attack": "run",
+    "save_model": "zoo.save",
     "save_result": "store",
 }
 
@@ -61,6 +65,7 @@ __all__ = [
     "Goal",
     "MissingExtra",
     "Model",
+    "ModelCard",
     "OverBudget",
     "PinprickError",
     "Problem",
@@ -76,6 +81,7 @@ __all__ = [
     "load_result",
     "polish",
     "run_attack",
+    "save_model",
     "save_result",
 ]
 
