@@ -17,8 +17,15 @@ def main(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="A setting of the attack; may be repeated."),
     ] = None,
+    data: options.Data = None,
+    root: options.Root = None,
+    limit: options.Limit = None,
     label: options.Labels = None,
     target: options.Target = None,
+    figures: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="COUNT", help="Draw at most so many figures; all by default."),
+    ] = None,
     out: options.Folder = options.DEFAULT_FOLDER,
     seed: options.Seed = 0,
     batch_size: options.BatchSize = None,
@@ -35,40 +42,69 @@ def main(
     The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
     that is no picture; the other files are attacked all the same.
     """
+    from collections.abc import Iterator
+    from functools import partial
+
     from pinprick.attacks.build import build
     from pinprick.cli.attack_output import attack_document, print_attacks
     from pinprick.cli.console import remark, watch
-    from pinprick.cli.folder import as_json, open_folder, write_json
-    from pinprick.cli.inputs import read_inputs
+    from pinprick.cli.data_inputs import open_data, read_data
+    from pinprick.cli.folder import Diary, as_json, open_folder
+    from pinprick.cli.inputs import Inputs, read_inputs
     from pinprick.cli.place import choose_batch_size, load_on
+    from pinprick.cli.roll import Roll
+    from pinprick.data.pictures import Named
     from pinprick.report.gallery import Exhibit, hang
+    from pinprick.result import AttackResult
     from pinprick.run import attack_batches
 
+    options.check_data_options(data, images, label, limit)
     chosen = build(options.read_attack(attack, option or []))
     open_folder(out)
+    asked = None if data is None else open_data(data, root=root, limit=limit)
     classifier = load_on(model, device, trust=trust)
-    inputs = read_inputs(images or [], classifier, labels=label or [], target=target, quiet=quiet)
-    batches = attack_batches(
-        chosen,
-        classifier,
-        inputs.images,
-        inputs.labels,
-        targets=inputs.targets,
-        seed=seed,
-        batch_size=choose_batch_size(batch_size, classifier),
-    )
+    groups: Iterator[Inputs]
+    if asked is not None:
+        groups = read_data(asked.data, classifier, target=target, quiet=quiet)
+        total = len(asked.data)
+    else:
+        inputs = read_inputs(
+            images or [], classifier, labels=label or [], target=target, quiet=quiet
+        )
+        groups, total = iter([inputs]), len(inputs.photos)
+
+    names: list[Named] = []
+    roll = Roll()
+
+    def batches() -> Iterator[AttackResult]:
+        for group in groups:
+            names.extend(group.photos)
+            roll.add(group)
+            yield from attack_batches(
+                chosen,
+                classifier,
+                group.images,
+                group.labels,
+                targets=group.targets,
+                seed=seed,
+                ids=group.ids,
+                batch_size=choose_batch_size(batch_size, classifier),
+            )
+
     title = f"{chosen.card.title} on {classifier.name}"
     shown: list[Exhibit] = []
-    for result in watch(batches, len(inputs.photos), title, quiet=quiet):
-        photos = inputs.photos[len(shown) : len(shown) + len(result)]
-        shown += hang(result, photos, classifier, out, title=title)
-        document = attack_document(result, shown, inputs, classifier)
-        write_json(document, out / "result.json")  # so that a run that is stopped loses nothing
+    with Diary(out / "result.json") as diary:  # so that a run that is stopped loses nothing
+        for result in watch(batches(), total, title, quiet=quiet):
+            photos = names[len(shown) : len(shown) + len(result)]
+            left = None if figures is None else figures - len(shown)
+            shown += hang(result, photos, classifier, out, title=title, figures=left)
+            words = None if asked is None else asked.words
+            diary.write(partial(attack_document, result, shown, roll, classifier, words))
     if json:
-        typer.echo(as_json(document))
+        typer.echo(as_json(diary.document))
     else:
-        print_attacks(title, shown, inputs)
+        print_attacks(title, shown, roll)
     if not quiet:
         remark(f"pictures, figures and result.json are in {out}")
-    if inputs.unreadable:
+    if roll.unreadable:
         raise typer.Exit(2)

@@ -6,8 +6,8 @@ from typing import Any
 import typer
 
 from pinprick.cli.console import print_table
-from pinprick.cli.inputs import Inputs, print_note
 from pinprick.cli.place import surroundings
+from pinprick.cli.roll import Roll, print_note
 from pinprick.model import Classifier
 from pinprick.report.gallery import Exhibit
 from pinprick.report.words import fate, said, share
@@ -26,14 +26,14 @@ COLUMNS = (
 )
 
 
-def print_attacks(title: str, shown: Sequence[Exhibit], inputs: Inputs) -> None:
+def print_attacks(title: str, shown: Sequence[Exhibit], roll: Roll) -> None:
     """The table, and how many were fooled of those that were right."""
     typer.echo(title)
-    print_table(COLUMNS, [_cells(*pair) for pair in zip(shown, inputs.label_words, strict=True)])
+    print_table(COLUMNS, [_cells(*pair) for pair in zip(shown, roll.label_words, strict=True)])
     right = [exhibit for exhibit in shown if exhibit.row.correct]
     fooled = sum(exhibit.row.success for exhibit in right)
     typer.echo(f"fooled {fooled} of {len(right)} that were right to begin with")
-    print_note(inputs)
+    print_note(roll)
 
 
 def outcome(exhibit: Exhibit) -> str:
@@ -44,20 +44,25 @@ def outcome(exhibit: Exhibit) -> str:
 
 
 def attack_document(
-    result: AttackResult, shown: Sequence[Exhibit], inputs: Inputs, model: Classifier
+    result: AttackResult,
+    shown: Sequence[Exhibit],
+    roll: Roll,
+    model: Classifier,
+    data: str | None = None,
 ) -> dict[str, Any]:
     """Every number of the images done so far, ``result`` being the latest batch of them."""
     return {
         "format": 1,
         "attack": result.attack,
         "model": result.model,
+        "data": data,
         "seed": result.seed,
         "seconds": sum(exhibit.row.seconds for exhibit in shown),
         **surroundings(model),
-        "unreadable": inputs.unreadable_files(),
+        "unreadable": roll.unreadable_files(),
         "images": [
             {**exhibit.plain(), "label_from": source}
-            for exhibit, source in zip(shown, inputs.label_from, strict=False)
+            for exhibit, source in zip(shown, roll.label_from, strict=False)
         ],
     }
 

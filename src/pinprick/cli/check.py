@@ -4,10 +4,15 @@ import typer
 
 from pinprick.cli import options
 
+_SEVERAL = 256  # images of a dataset, which will do
+
 
 def main(
     images: options.Pictures = None,
     model: options.ModelName = options.DEFAULT_MODEL,
+    data: options.Data = None,
+    root: options.Root = None,
+    limit: options.Limit = None,
     label: options.Labels = None,
     device: options.Device = "auto",
     trust: options.Trust = False,
@@ -17,24 +22,32 @@ def main(
     """See whether a model is fit to be measured.
 
     Looks for what makes numbers meaningless, such as softmax outputs, random logits or zero
-    gradients; at the accuracy too, where the true classes are given.
+    gradients; at the accuracy too, where the true classes are given. Of a dataset the first 256
+    images are taken, unless --limit says otherwise.
 
     The exit status is 0 when nothing was found, and 2 when something is to be put right.
     """
     from dataclasses import asdict
 
     from pinprick.checks import check_model
+    from pinprick.cli.data_inputs import gather, open_data, read_data
     from pinprick.cli.folder import as_json
     from pinprick.cli.inputs import read_inputs
     from pinprick.cli.place import load_on
 
+    options.check_data_options(data, images, label, limit)
+    asked = None if data is None else open_data(data, root=root, limit=limit or _SEVERAL)
     classifier = load_on(model, device, trust=trust)
-    inputs = read_inputs(images or [], classifier, labels=label or [], quiet=quiet)
+    if asked is not None:
+        inputs = gather(read_data(asked.data, classifier, quiet=quiet))
+    else:
+        inputs = read_inputs(images or [], classifier, labels=label or [], quiet=quiet)
     labels = inputs.labels if "model" not in inputs.label_from else None
     flags = check_model(classifier, inputs.images, labels)
     if json:
         document = {
             "model": classifier.name,
+            "data": None if asked is None else asked.words,
             "images": len(inputs.photos),
             "flags": [asdict(flag) for flag in flags],
             "unreadable": inputs.unreadable_files(),

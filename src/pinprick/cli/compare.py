@@ -6,6 +6,8 @@ import typer
 
 from pinprick.cli import options
 
+_SEVERAL = 16  # images of a dataset, each of which gets a figure
+
 
 def main(
     images: options.Pictures = None,
@@ -23,6 +25,9 @@ def main(
             metavar="ATTACK.KEY=VALUE", help="A setting of one attack, as pgd.steps=20; repeatable."
         ),
     ] = None,
+    data: options.Data = None,
+    root: options.Root = None,
+    limit: options.Limit = None,
     label: options.Labels = None,
     target: options.Target = None,
     out: options.Folder = options.DEFAULT_FOLDER,
@@ -36,7 +41,8 @@ def main(
     """Set several attacks side by side on the same pictures.
 
     Prints a table, and writes for each picture a figure with a column for each attack, and
-    compare.json with every number, to a folder.
+    compare.json with every number, to a folder. Of a dataset the first 16 images are taken, unless
+    --limit says otherwise.
 
     The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
     that is no picture; the other files are attacked all the same.
@@ -44,17 +50,25 @@ def main(
     from pinprick.attacks.build import build
     from pinprick.cli.compare_output import compare_document, print_comparisons
     from pinprick.cli.console import remark, watch
+    from pinprick.cli.data_inputs import gather, open_data, read_data
     from pinprick.cli.folder import as_json, open_folder, write_json
     from pinprick.cli.inputs import read_inputs
     from pinprick.cli.place import choose_batch_size, load_on
     from pinprick.report.comparison import add_columns, save_comparison, start_comparisons
     from pinprick.run import attack_batches
 
+    options.check_data_options(data, images, label, limit)
     chosen = [build(spec) for spec in options.read_attacks(attacks, option or [])]
     open_folder(out)
+    asked = None if data is None else open_data(data, root=root, limit=limit or _SEVERAL)
     classifier = load_on(model, device, trust=trust)
     other = None if judge is None else load_on(judge, device, trust=trust)
-    inputs = read_inputs(images or [], classifier, labels=label or [], target=target, quiet=quiet)
+    if asked is not None:
+        inputs = gather(read_data(asked.data, classifier, target=target, quiet=quiet))
+    else:
+        inputs = read_inputs(
+            images or [], classifier, labels=label or [], target=target, quiet=quiet
+        )
     runs = [  # all of them, so that everything is checked before the first starts
         attack_batches(
             attack,
@@ -63,6 +77,7 @@ def main(
             inputs.labels,
             targets=inputs.targets,
             seed=seed,
+            ids=inputs.ids,
             batch_size=choose_batch_size(batch_size, classifier),
         )
         for attack in chosen
@@ -75,7 +90,8 @@ def main(
             done += len(result)
     for comparison in comparisons:
         save_comparison(comparison, out)
-    document = compare_document(comparisons, chosen, inputs, classifier, other, seed)
+    words = None if asked is None else asked.words
+    document = compare_document(comparisons, chosen, inputs, classifier, other, seed, words)
     write_json(document, out / "compare.json")
     if json:
         typer.echo(as_json(document))

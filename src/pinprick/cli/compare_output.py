@@ -6,8 +6,9 @@ from typing import Any
 from pinprick.attacks.build import describe
 from pinprick.attacks.card import Attack
 from pinprick.cli.console import print_table
-from pinprick.cli.inputs import Inputs, print_note
+from pinprick.cli.inputs import Inputs
 from pinprick.cli.place import surroundings
+from pinprick.cli.roll import print_note
 from pinprick.model import Classifier
 from pinprick.report.compare_figure import Column
 from pinprick.report.comparison import Comparison
@@ -46,11 +47,13 @@ def compare_document(
     model: Classifier,
     judge: Classifier | None,
     seed: int,
+    data: str | None = None,
 ) -> dict[str, Any]:
     return {
         "format": 1,
         "attacks": [describe(attack) for attack in attacks],
         "model": model.name,
+        "data": data,
         "judge": None if judge is None else judge.name,
         "seed": seed,
         **surroundings(model),

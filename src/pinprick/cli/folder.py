@@ -3,10 +3,14 @@
 import json
 import os
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pinprick.errors import BadInput
+
+_SHARE = 20  # a growing document may take a twentieth of the time
 
 
 def open_folder(folder: Path) -> None:
@@ -32,6 +36,39 @@ def write_json(document: dict[str, Any], path: Path) -> None:
         raise BadInput(f"cannot write {path}: {error.strerror or error}") from None
     finally:
         aside.unlink(missing_ok=True)
+
+
+class Diary:
+    """A document that grows, on the disk as often as that costs little, and always at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._make: Callable[[], dict[str, Any]] | None = None
+        self._next = 0.0
+
+    def __enter__(self) -> "Diary":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._save()
+
+    def write(self, make: Callable[[], dict[str, Any]]) -> None:
+        """Keep what ``make`` gives; it is called when it is written, and once at the end."""
+        self._make = make
+        start = time.monotonic()
+        if start >= self._next:
+            self._save()
+            self._next = start + _SHARE * (time.monotonic() - start)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The latest."""
+        assert self._make is not None, "nothing has been written"
+        return self._make()
+
+    def _save(self) -> None:
+        if self._make is not None:
+            write_json(self._make(), self._path)
 
 
 def as_json(document: Any) -> str:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-import typer
 from torch import Tensor
 
 from pinprick.cli.classes import find_class
 from pinprick.cli.console import remark
+from pinprick.cli.roll import Roll
 from pinprick.data.photographs import read_photographs
-from pinprick.data.pictures import Photo, Unreadable, read_pictures
+from pinprick.data.pictures import Named, Photo, read_pictures
 from pinprick.errors import BadInput
 from pinprick.goal import least_likely
 from pinprick.intake import check_answers
@@ -20,38 +20,25 @@ from pinprick.model import Classifier
 _SEVERAL = 16  # pictures that the model is asked about at a time
 
 
-@dataclass(frozen=True, eq=False)
-class Inputs:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Inputs(Roll):
     """Pictures that were read, ready for the model.
 
     Attributes:
-        photos: The pictures, in order.
-        unreadable: Files that were set aside.
+        photos: What the pictures are called, in order.
         images: The pictures as the model wants them, in [0, 1].
         logits: What the model says of them.
         labels: The class of each.
-        label_from: Where each label comes from: "given", "known", or "model" for its own guess.
-        label_words: The same labels in words, with a star where they are the model's own guess.
         targets: The class each is to be taken for, if any.
+        ids: The number of each, which its random stream belongs to.
     """
 
-    photos: list[Photo]
-    unreadable: list[Unreadable]
+    photos: Sequence[Named]
     images: Tensor
     logits: Tensor
     labels: Tensor
-    label_from: list[str]
-    label_words: list[str]
     targets: Tensor | None
-
-    def unreadable_files(self) -> list[dict[str, str]]:
-        return [{"path": str(file.path), "reason": file.reason} for file in self.unreadable]
-
-
-def print_note(inputs: Inputs) -> None:
-    """What the star in a table means, if there is one."""
-    if "model" in inputs.label_from:
-        typer.echo("* no label is known: the model's own clean prediction is taken for it")
+    ids: Tensor
 
 
 def read_inputs(
@@ -86,6 +73,7 @@ def read_inputs(
             for label, source in zip(true.tolist(), label_from, strict=True)
         ],
         targets=None if target is None else find_targets(target, photos, model, logits, true),
+        ids=torch.arange(len(photos)),
     )
 
 
@@ -132,7 +120,7 @@ def find_labels(
 
 
 def find_targets(
-    target: str, photos: Sequence[Photo], model: Classifier, logits: Tensor, labels: Tensor
+    target: str, photos: Sequence[Named], model: Classifier, logits: Tensor, labels: Tensor
 ) -> Tensor:
     """The class each picture is to be taken for, never its label."""
     if target == "least-likely":

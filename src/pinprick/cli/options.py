@@ -50,8 +50,9 @@ Labels = Annotated[
 Target = Annotated[
     str | None,
     typer.Option(
-        metavar="CLASS|least-likely",
-        help="The class to be taken for, by number or in words; without it, any but the label.",
+        metavar="CLASS|least-likely|given",
+        help="The class to be taken for, by number or in words, or as --data gives it; without it, "
+        "any but the label.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same images.")]
@@ -72,6 +73,19 @@ Device = Annotated[
 Folder = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="The folder that files are written to.")
 ]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="SET[IMAGES]",
+        help="Images of a dataset instead of pictures, as cifar10/test[0:100]; they have labels.",
+        show_default=False,
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="COUNT", help="At most so many images of --data."),
+]
 Root = Annotated[
     Path | None,
     typer.Option(
@@ -83,6 +97,18 @@ Root = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar and no remarks.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def check_data_options(
+    data: str | None, pictures: list[Path] | None, label: list[str] | None, limit: int | None
+) -> None:
+    """Raise ``BadInput`` where pictures and a dataset are mixed."""
+    if data is None and limit is not None:
+        raise BadInput("--limit is for --data; leave pictures out instead")
+    if data is not None and pictures:
+        raise BadInput("give pictures, or a dataset with --data, but not both")
+    if data is not None and label:
+        raise BadInput("images of --data have their labels; leave --label out")
 
 
 def read_options(given: Iterable[str]) -> dict[str, str]:

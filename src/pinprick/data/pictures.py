@@ -5,7 +5,7 @@ A file that is no picture, or half of one, is set aside with the reason; the oth
 
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
@@ -15,22 +15,31 @@ from pinprick.errors import BadInput
 
 
 @dataclass(frozen=True, eq=False)
-class Photo:
-    """A picture that was read.
+class Named:
+    """What a picture is called, where only that matters.
 
     Attributes:
         name: What to call it and the files made from it; no two of a reading share one.
         path: Where it was found.
-        image: 8-bit RGB, upright.
-        label: Its class in the words of ImageNet, where that is known.
         remark: What had to be decided on the way; empty if nothing.
     """
 
     name: str
     path: Path
+    remark: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Photo(Named):
+    """A picture that was read.
+
+    Attributes:
+        image: 8-bit RGB, upright.
+        label: Its class in the words of ImageNet, where that is known.
+    """
+
     image: Image.Image
     label: str | None = None
-    remark: str = ""
 
 
 @dataclass(frozen=True)

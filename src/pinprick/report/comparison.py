@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pinprick.attacks.card import Attack
-from pinprick.data.pictures import Photo
+from pinprick.data.pictures import Named
 from pinprick.errors import BadInput
 from pinprick.model import Classifier
 from pinprick.report.compare_figure import Column, compare_figure
@@ -30,7 +30,7 @@ class Comparison:
         columns: One for each attack that is done, in order.
     """
 
-    photo: Photo
+    photo: Named
     image: Picture
     clean: Guess
     judged: Guess | None
@@ -61,7 +61,7 @@ class Comparison:
 
 
 def start_comparisons(
-    photos: Sequence[Photo],
+    photos: Sequence[Named],
     images: Images,
     logits: Logits,
     model: Classifier,

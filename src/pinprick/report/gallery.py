@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pinprick.data.pictures import Photo
+from pinprick.data.pictures import Named
 from pinprick.errors import BadInput
 from pinprick.model import Classifier
 from pinprick.report.attack_figure import attack_figure
@@ -26,15 +26,15 @@ class Exhibit:
         reread: What the model says of the PNG, read back from the disk.
         reread_fools: Whether that still meets the goal.
         adversarial: The PNG; a path.
-        figure: Before, change and after; a path.
+        figure: Before, change and after; a path, if it was drawn.
     """
 
-    photo: Photo
+    photo: Named
     row: Row
     reread: Guess
     reread_fools: bool
     adversarial: Path
-    figure: Path
+    figure: Path | None
 
     def plain(self) -> dict[str, Any]:
         """As JSON can hold it; file names are relative to the folder."""
@@ -44,17 +44,33 @@ class Exhibit:
             "reading": self.photo.remark,
             **plain(self.row),
             "png": {**plain(self.reread), "fools": self.reread_fools},
-            "files": {"adversarial": self.adversarial.name, "figure": self.figure.name},
+            "files": {
+                "adversarial": self.adversarial.name,
+                "figure": None if self.figure is None else self.figure.name,
+            },
         }
 
 
 def hang(
-    result: AttackResult, photos: Sequence[Photo], model: Classifier, folder: Path, *, title: str
+    result: AttackResult,
+    photos: Sequence[Named],
+    model: Classifier,
+    folder: Path,
+    *,
+    title: str,
+    figures: int | None = None,
 ) -> list[Exhibit]:
-    """Write the files of one batch into ``folder``, which must exist."""
+    """Write the files of one batch into ``folder``, which must exist; all figures, or so many."""
     try:
         return [
-            _hang_one(row, photo, model, result[torch.tensor([i])], folder, title)
+            _hang_one(
+                row,
+                photo,
+                model,
+                result[torch.tensor([i])],
+                folder,
+                title if figures is None or i < figures else None,
+            )
             for i, (row, photo) in enumerate(zip(make_rows(result, model), photos, strict=True))
         ]
     except OSError as error:
@@ -62,15 +78,22 @@ def hang(
 
 
 def _hang_one(
-    row: Row, photo: Photo, model: Classifier, result: AttackResult, folder: Path, title: str
+    row: Row,
+    photo: Named,
+    model: Classifier,
+    result: AttackResult,
+    folder: Path,
+    title: str | None,
 ) -> Exhibit:
     adversarial = folder / f"{photo.name}-adversarial.png"
-    figure = folder / f"{photo.name}-figure.png"
     save_png(result.adversarial[0], adversarial)
-    drawing = attack_figure(
-        row, result.images[0], result.adversarial[0], title=f"{photo.name}: {title}"
-    )
-    save_figure(drawing, figure)
+    figure = None
+    if title is not None:
+        figure = folder / f"{photo.name}-figure.png"
+        drawing = attack_figure(
+            row, result.images[0], result.adversarial[0], title=f"{photo.name}: {title}"
+        )
+        save_figure(drawing, figure)
     again = read_png(adversarial).to(model.device or result.images.device, result.images.dtype)
     with model.frozen(), torch.no_grad():
         logits = model(again.unsqueeze(0)).to(result.images.device)

@@ -1,0 +1,170 @@
+"""``--data`` gives a command images of a dataset, with their labels and their own numbers."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+
+from cli.conftest import Run
+
+MODEL = ("--model", "cli_test_models:colours", "--quiet", "--json")
+FEW = ("--figures", "0")  # they take the time
+GREEDY = (*MODEL, *FEW, "--attack", "greedy")
+COLOURS = {"red": (150, 100, 50), "green": (90, 160, 30), "blue": (20, 60, 200)}
+
+
+@pytest.fixture(autouse=True)
+def sets(tmp_path: Path) -> None:
+    """The same nine pictures as tensors, as folders, and as a list with targets."""
+    images, labels, lines = [], [], ["file,label"]
+    for turn in range(3):
+        for label, (name, colour) in enumerate(COLOURS.items()):
+            values = [value + 3 * turn for value in colour]
+            images.append(torch.tensor(values, dtype=torch.uint8).view(3, 1, 1).expand(3, 8, 8))
+            labels.append(label)
+            path = tmp_path / "folders" / name / f"{turn}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (8, 8), tuple(values)).save(path)
+            lines.append(f"{path},{name}")
+    (tmp_path / "list.csv").write_text("\n".join(lines))
+    tensors = {"images": torch.stack(images), "labels": torch.tensor(labels)}
+    words = {"classes": json.dumps(list(COLOURS))}
+    save_file(tensors, tmp_path / "colours.safetensors", words)
+
+
+def test_labels_and_names_come_from_the_set(run: Run, tmp_path: Path) -> None:
+    shell = run("attack", *GREEDY, "--data", "tensors:colours.safetensors[2:7]", "--limit", "4")
+    assert shell.status == 0
+    document = json.loads(shell.out)
+    assert document["data"] == "tensors:colours.safetensors[split=test][2:7][0:4]"
+    rows = document["images"]
+    assert [row["name"] for row in rows] == [f"colours-{i}" for i in (2, 3, 4, 5)]
+    assert [row["label_name"] for row in rows] == ["blue", "red", "green", "blue"]
+    assert {row["label_from"] for row in rows} == {"data"}
+    assert all(row["success"] for row in rows)
+    assert (tmp_path / "pinprick-out" / "colours-3-adversarial.png").exists()
+
+
+def test_an_image_is_attacked_the_same_in_any_subset(run: Run) -> None:
+    pgd = (*MODEL, *FEW, "--attack", "pgd", "--option", "steps=2", "--option", "eps=0.02")
+
+    def changes(text: str) -> dict[str, float]:
+        rows = json.loads(run("attack", *pgd, "--data", text).out)["images"]
+        return {row["name"]: row["l2"] for row in rows}
+
+    whole = changes("tensors:colours.safetensors")
+    some = changes("tensors:colours.safetensors[class=blue]")
+    assert list(some) == ["colours-2", "colours-5", "colours-8"]
+    assert some == {name: whole[name] for name in some}
+    assert len(set(whole.values())) == 9  # so that another stream would be seen
+
+
+def test_a_large_set_is_read_in_groups(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = json.loads(run("attack", *GREEDY, "--data", "folder:folders").out)["images"]
+    monkeypatch.setattr("pinprick.cli.data_inputs._ROOM", 2 * 3 * 8 * 8)
+    in_groups = json.loads(run("attack", *GREEDY, "--data", "folder:folders").out)["images"]
+    for row in (*once, *in_groups):
+        del row["seconds"]
+    assert in_groups == once
+    assert [row["name"] for row in once[:2]] == ["0-0", "1-1"]
+    assert [row["label_name"] for row in once] == ["blue"] * 3 + ["green"] * 3 + ["red"] * 3
+
+
+def test_classes_go_by_name_in_whatever_order(run: Run) -> None:
+    shell = run("attack", *MODEL[:2], *FEW, "--attack", "greedy", "--data", "csv:list.csv")
+    assert "classes of csv:list.csv are numbered as colours numbers those names" in shell.err
+    assert "fooled 9 of 9 that were right to begin with" in shell.out
+
+
+def test_other_names_are_said_and_go_by_number(run: Run) -> None:
+    arguments = ("check", "--model", "cli_test_models:small", "--data", "tensors:tiny.safetensors")
+    images = torch.zeros(1, 3, 4, 4, dtype=torch.uint8)
+    images[:, 0] = 9
+    words = {"classes": json.dumps(list(COLOURS))}
+    save_file({"images": images, "labels": torch.tensor([0])}, "tiny.safetensors", words)
+    shell = run(*arguments)
+    assert "call 3 of 3 classes by other names, such as 'red' and 'r'" in shell.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--data", "fashion_sample"), "has images of 28 x 28, but colours takes 8 x 8"),
+        (("--data", "tensors:two.safetensors"), "has 2 classes and colours gives 3 scores"),
+        (("--data", "tensors:grey.safetensors"), "does not take images of tensors:grey"),
+        (("--data", "tensors:gone.safetensors"), "there is no such file"),
+        (("--data", "cifar", "--root", "."), "no dataset is called 'cifar'"),
+        (("--data", "cifar10", "--root", "."), "get it with: pinprick data get cifar10 --root ."),
+        (("--data", "tensors:colours.safetensors", "--label", "red"), "leave --label out"),
+        (("--data", "tensors:colours.safetensors", "x.png"), "give pictures, or a dataset"),
+        (("--data", "tensors:colours.safetensors", "--target", "given"), "gives no targets"),
+        (("--limit", "3"), "--limit is for --data"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_sets_that_do_not_fit_are_one_line(
+    run: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    for name, shape in (("two", (1, 3, 8, 8)), ("grey", (1, 1, 8, 8))):
+        classes = ["a", "b"] if name == "two" else ["red", "green", "blue"]
+        tensors = {"images": torch.zeros(shape, dtype=torch.uint8), "labels": torch.tensor([0])}
+        save_file(tensors, f"{name}.safetensors", {"classes": json.dumps(classes)})
+    shell = run("attack", *GREEDY, *arguments)
+    assert (shell.status, shell.out) == (2, "")
+    assert message in shell.err
+    assert len(shell.err.splitlines()) == 1
+
+
+def test_targets_of_the_set(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pinprick.data.listing.imagenet_classes", lambda: tuple(COLOURS))
+    (tmp_path / "nips.csv").write_text(
+        "ImageId,TrueLabel,TargetClass\nfolders/red/0,1,3\nfolders/blue/1,3,2\n"
+    )
+    shell = run("attack", *GREEDY, "--data", "csv:nips.csv", "--target", "given")
+    rows = json.loads(shell.out)["images"]
+    assert [row["target_name"] for row in rows] == ["blue", "green"]
+    assert all(row["success"] for row in rows)
+
+
+def test_broken_files_are_named_and_the_others_keep_their_numbers(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "folders" / "blue" / "1.png").write_text("not a picture")
+    shell = run("attack", *GREEDY, "--data", "folder:folders[:3]")
+    assert shell.status == 2
+    assert shell.err.startswith("pinprick: folders/blue/1.png: not a picture")
+    document = json.loads(shell.out)
+    assert [row["name"] for row in document["images"]] == ["0-0", "2-2"]
+    assert [Path(file["path"]).name for file in document["unreadable"]] == ["1.png"]
+
+
+def test_figures_can_be_few(run: Run, tmp_path: Path) -> None:
+    data = ("--data", "tensors:colours.safetensors")
+    shell = run("attack", *GREEDY, *data, "--figures", "2", "--batch-size", "4")
+    files = [row["files"]["figure"] for row in json.loads(shell.out)["images"]]
+    assert files == ["colours-0-figure.png", "colours-1-figure.png", *[None] * 7]
+    assert len(list((tmp_path / "pinprick-out").glob("*-figure.png"))) == 2
+
+
+def test_compare_takes_images_of_a_set(run: Run, tmp_path: Path) -> None:
+    data = ("--data", "tensors:colours.safetensors[class=green]", "--limit", "2")
+    shell = run("compare", *MODEL, "--attacks", "fgsm,greedy", *data)
+    document = json.loads(shell.out)
+    assert document["data"].endswith("[class=green][0:2]")
+    assert [row["name"] for row in document["images"]] == ["colours-1", "colours-4"]
+    assert {row["label_from"] for row in document["images"]} == {"data"}
+
+
+def test_check_knows_the_accuracy_on_a_set(run: Run, tmp_path: Path) -> None:
+    shell = run("check", *MODEL, "--data", "tensors:colours.safetensors")
+    assert json.loads(shell.out)["data"] == "tensors:colours.safetensors[split=test]"
+    assert "accuracy" not in {flag["name"] for flag in json.loads(shell.out)["flags"]}
+    images = torch.zeros(9, 3, 8, 8, dtype=torch.uint8)
+    images[:, 0] = 200  # all of them red
+    wrong = {"images": images, "labels": torch.tensor([1, 2] * 4 + [2])}
+    save_file(wrong, tmp_path / "wrong.safetensors", {"classes": json.dumps(list(COLOURS))})
+    shell = run("check", *MODEL, "--data", "tensors:wrong.safetensors")
+    assert any("accura" in flag["name"] for flag in json.loads(shell.out)["flags"])
