@@ -8,7 +8,7 @@ batch, and how each is shifted and mirrored, follows from seed, epoch and the im
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ class Batch:
     rng: Streams
 
 
+@runtime_checkable
 class Feed(Protocol):
     """Where the batches of an epoch come from."""
 
