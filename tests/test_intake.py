@@ -196,7 +196,10 @@ def test_a_model_has_two_classes_at_least() -> None:
 
 def test_an_attack_that_needs_more_than_the_model_gives_is_refused() -> None:
     scores = Classifier(exact_linear(4, SHAPE).net, access="scores", name="service")
-    assert line_of(model=scores) == "ifgsm needs gradients, but service gives scores alone"
+    assert line_of(model=scores) == (
+        "ifgsm needs gradients, but service gives scores alone; "
+        "`pinprick attacks` says what each attack needs"
+    )
 
 
 def test_channels_that_do_not_fit_the_statistics_are_named() -> None:

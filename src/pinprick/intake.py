@@ -185,7 +185,8 @@ def check_access(facts: Card, model: Classifier, task: Task) -> None:
         _check_grid(facts, task.images)
     if ACCESS.index(facts.access) > ACCESS.index(model.access):
         raise BadInput(
-            f"{facts.name} needs {facts.access}, but {model.name} gives {model.access} alone"
+            f"{facts.name} needs {facts.access}, but {model.name} gives {model.access} alone; "
+            "`pinprick attacks` says what each attack needs"
         )
 
 
