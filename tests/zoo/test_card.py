@@ -43,6 +43,8 @@ def test_what_a_card_by_hand_may_leave_out() -> None:
         ({"channels": 4}, "1 or 3 channels, got 4"),
         ({"classes": []}, "at least one class"),
         ({"classes": [1, 2]}, "must be a list of names, or a number"),
+        ({"classes": True}, "must be a list of names, or a number"),
+        ({"classes": 10**12}, "must be a list of names, or a number"),
         ({"classes": -1}, "must be a list of names, or a number"),
         ({"resize": 16}, r"a crop of \(32, 32\) does not fit a short side of 16"),
         ({"interpolation": "cubic"}, "did you mean bicubic"),

@@ -158,6 +158,7 @@ def test_a_checkpoint_without_weights_by_name_is_refused(
         ("mnist_cn", "did you mean mnist_cnn"),
         ("torchvision:resnet5", "no classifier of torchvision"),
         ("timm:test_resne", "did you mean test_resnet"),
+        ("timm:hf-hub:someone/net", "no model of timm is called 'hf-hub:someone/net'"),
         ("keras:vgg", "torchvision:NAME or timm:NAME, got 'keras:vgg'"),
     ],
 )

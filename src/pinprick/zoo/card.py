@@ -11,6 +11,7 @@ from typing import Any
 from pinprick.errors import BadInput, UnknownName
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+_MOST_CLASSES = 100_000  # by number; a card is not to fill the memory
 _LISTS = {"classes": str, "mean": float, "std": float, "size": int}  # as JSON holds them
 
 
@@ -86,7 +87,7 @@ def read_card(text: str, where: str) -> ModelCard:
         raise BadInput(f"{where} must name the {' and the '.join(missing)} of the model")
     values = {"mean": None, "std": None, **values}
     count = values["classes"]
-    if isinstance(count, int) and count > 0:
+    if _is(count, int) and 0 < count <= _MOST_CLASSES:
         values["classes"] = [str(number) for number in range(count)]
     for name, value in values.items():
         _check(name, value, where)
