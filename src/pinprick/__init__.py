@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from pinprick.attacks import ATTACKS, Attack, Card, find_attack
     from pinprick.attacks.build import build, describe
     from pinprick.checks import check_model
+    from pinprick.data import load_data
+    from pinprick.data.choose import load_subset
+    from pinprick.data.dataset import Dataset
     from pinprick.errors import BadInput, MissingExtra, OverBudget, PinprickError, UnknownName
     from pinprick.goal import Goal, least_likely
     from pinprick.model import Classifier, Model
@@ -32,6 +35,7 @@ _HOME = {
     "BadInput": "errors",
     "Card": "attacks",
     "Classifier": "model",
+    "Dataset": "data.dataset",
     "Goal": "goal",
     "MissingExtra": "errors",
     "Model": "model",
@@ -47,8 +51,10 @@ _HOME = {
     "describe": "attacks.build",
     "find_attack": "attacks",
     "least_likely": "goal",
+    "load_data": "data",
     "load_model": "zoo",
     "load_result": "store",
+    "load_subset": "data.choose",
     "polish": "polishing",
     "run_attack": "run",
     "save_model": "zoo.save",
@@ -62,6 +68,7 @@ __all__ = [
     "BadInput",
     "Card",
     "Classifier",
+    "Dataset",
     "Goal",
     "MissingExtra",
     "Model",
@@ -77,8 +84,10 @@ __all__ = [
     "describe",
     "find_attack",
     "least_likely",
+    "load_data",
     "load_model",
     "load_result",
+    "load_subset",
     "polish",
     "run_attack",
     "save_model",
