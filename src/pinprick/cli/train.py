@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from pinprick.cli import options
+from pinprick.errors import UnknownName
 
 DEFAULT_FOLDER = Path("pinprick-model")
 
@@ -33,6 +34,12 @@ def main(
     ] = "standard",
     root: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder that data sets are kept in.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The data set whose settings are taken; else DATA's own."
+        ),
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(metavar="COUNT", help="Epochs, in place of the preset's.")
@@ -66,14 +73,18 @@ def main(
     from pinprick.train.loop import Trainer
     from pinprick.train.material import read_material
     from pinprick.train.plan import build_plan
+    from pinprick.train.presets import DATA
 
     place = find_device(device)
     given = options.read_options(option or [])
     if epochs is not None:
         given["epochs"] = str(epochs)
+    if preset is not None and preset not in DATA:
+        raise UnknownName("preset", preset, DATA)
     build_plan(data="", net=net, recipe=recipe, options=given)  # faults are found before the data
     material = read_material(data, root=root)
-    plan = build_plan(data=material.name, net=net, recipe=recipe, options=given, seed=seed)
+    name = preset or material.name
+    plan = build_plan(data=name, net=net, recipe=recipe, options=given, seed=seed)
     open_folder(out)
     card = finished(plan, material, out)
     if card is None:

@@ -16,21 +16,19 @@ class Average:
     def __init__(self, net: nn.Module, decay: float) -> None:
         self.net = deepcopy(net).requires_grad_(False)
         self.decay = decay
+        pairs = list(zip(_tensors(self.net), _tensors(net), strict=True))  # once, not each step
+        self._averaged = [pair for pair in pairs if pair[0].is_floating_point()]
+        self._copied = [pair for pair in pairs if not pair[0].is_floating_point()]
 
     @torch.no_grad()
-    def follow(self, net: nn.Module, step: int) -> None:
+    def follow(self, step: int) -> None:
         """Take in the network after step number ``step``; early on the mean is shorter."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        theirs, ours = _tensors(net), _tensors(self.net)
-        whole = [not tensor.is_floating_point() for tensor in ours]
-        torch._foreach_lerp_(_only(ours, whole, False), _only(theirs, whole, False), 1 - decay)
-        if any(whole):
-            torch._foreach_copy_(_only(ours, whole, True), _only(theirs, whole, True))
+        ours, theirs = ([*each] for each in zip(*self._averaged, strict=True))
+        torch._foreach_lerp_(ours, theirs, 1 - decay)
+        for our, their in self._copied:
+            our.copy_(their, non_blocking=True)
 
 
 def _tensors(net: nn.Module) -> list[Tensor]:
     return [*(parameter.detach() for parameter in net.parameters()), *net.buffers()]
-
-
-def _only(tensors: list[Tensor], whole: list[bool], wanted: bool) -> list[Tensor]:
-    return [tensor for tensor, is_whole in zip(tensors, whole, strict=True) if is_whole == wanted]

@@ -178,7 +178,7 @@ class Trainer:
                 loss += one_loss
                 right += one_right
                 if self.average is not None:
-                    self.average.follow(self.net, number * steps + step)
+                    self.average.follow(number * steps + step)
                 if tick is not None:
                     tick(step + 1, steps)
         probe = plan.recipe.probe(plan.exam.exam_eps)

@@ -18,11 +18,9 @@ def make_optimiser(net: nn.Module, schedule: Schedule) -> Optimizer:
         {"params": plain, "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
-    fused = all(parameter.is_cuda for parameter in net.parameters())
     if schedule.optimiser == "adam":
-        return Adam(groups, lr=schedule.lr, fused=fused or None)
-    momentum = schedule.momentum
-    return SGD(groups, schedule.lr, momentum, nesterov=momentum > 0, fused=fused or None)
+        return Adam(groups, lr=schedule.lr)
+    return SGD(groups, schedule.lr, schedule.momentum, nesterov=schedule.momentum > 0)
 
 
 def set_lr(optimiser: Optimizer, lr: float) -> None:

@@ -1,5 +1,6 @@
 """A training as a value: all that decides which network comes out, as plain data and back."""
 
+import json
 import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -40,17 +41,21 @@ def build_plan(
 ) -> Plan:
     """The preset for the three names, with ``options`` in place of its own settings.
 
-    Options are those of the recipe, of the schedule and of the exam, by their names alone; values
-    may come as text, such as "8/255".
+    Options are those of the recipe, of the schedule and of the exam, by their names alone; an
+    ``eps`` that is given is that of the exam too, unless it has one of its own. Values
+    may come as text, such as "8/255" or "[[0, 128, 512], [0.4, 224, 224]]".
     """
+    given = dict(options or {})
+    if "eps" in given:
+        given.setdefault("exam_eps", given["eps"])
     kinds = {"recipe": find_recipe(recipe), "schedule": Schedule, "exam": Exam}
     homes = {key: home for home, cls in kinds.items() for key in _settings(cls)}
     values: dict[str, dict[str, Any]] = {home: {} for home in kinds}
-    for key, value in {**preset(data, net, recipe), **(options or {})}.items():
+    for key, value in {**preset(data, net, recipe), **given}.items():
         if key not in homes:
             raise UnknownName(f"option of training with {recipe}", key, homes)
         hint = typing.get_type_hints(kinds[homes[key]])[key]
-        values[homes[key]][key] = read_setting(value, hint, f"{key} of {recipe}")
+        values[homes[key]][key] = read_setting(_unfold(value), hint, f"{key} of {recipe}")
     return Plan(
         data=data,
         net=net,
@@ -95,6 +100,16 @@ def difference(there: Any, here: Any, name: str = "") -> str:
                 return found
         return ""
     return "" if there == here else f"{name} {there} there, {here} here"
+
+
+def _unfold(value: Any) -> Any:
+    """A list that came as text, as a list; anything else as it is."""
+    if not isinstance(value, str) or not value.startswith("["):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def _settings(cls: Any) -> list[str]:

@@ -17,24 +17,19 @@ DATA: dict[str, Options] = {
     "fashion_mnist": {**_MNIST, "exam_eps": 0.1, "exam_step_size": 0.01},
     "cifar10": {**_SMALL_COLOUR, "exam_eps": 8 / 255},
     "cifar100": {**_SMALL_COLOUR, "exam_eps": 8 / 255},
-    "imagenet": {
-        **_IMAGENET,
-        "exam_eps": 2 / 255,
-        "exam_step_size": 0.5 / 255,
-        "exam_images": 5000,
-    },
+    "imagenet": {**_IMAGENET, "exam_eps": 2 / 255, "exam_images": 5000, "l0_images": 200},
 }
 
 _ROBUST: Options = {"batch_size": 512, "lr_shape": ((0.0, 0.0), (0.4, 1.0), (1.0, 0.0))}
 _CIFAR: dict[str, Options] = {
     "standard": {
-        "epochs": 35,
+        "epochs": 34,
         "batch_size": 512,
         "lr": 0.4,
         "label_smoothing": 0.1,
         "cutout": 8,
         "ema": 0.98,
-        "watch_images": 500,
+        "watch_images": 400,
     },
     "pgd_at": {
         **_ROBUST,
@@ -47,16 +42,27 @@ _CIFAR: dict[str, Options] = {
     },
     "fast_at": {**_ROBUST, "epochs": 20, "lr": 0.3, "ema": 0.99, "eps": 8 / 255},
     "n_fgsm": {**_ROBUST, "epochs": 30, "lr": 0.3, "ema": 0.99, "eps": 8 / 255},
-    "sparse_at": {**_ROBUST, "epochs": 30, "lr": 0.4, "ema": 0.995},
+    "sparse_at": {**_ROBUST, "epochs": 30, "lr": 0.4, "ema": 0.995, "ramp": 0.3},
 }
 
 RECIPE: dict[tuple[str, str], Options] = {
-    ("mnist", "standard"): {"epochs": 15, "ema": 0.99},
+    ("mnist", "standard"): {
+        "epochs": 20,
+        "ema": 0.99,
+        "weight_decay": 1e-4,
+        "label_smoothing": 0.1,
+    },
     ("mnist", "pgd_at"): {"epochs": 12, "eps": 0.3, "steps": 20, "step_size": 0.03, "ramp": 0.4},
     ("mnist", "fast_at"): {"epochs": 10, "eps": 0.3, "ramp": 0.4},
     ("mnist", "n_fgsm"): {"epochs": 10, "eps": 0.3, "noise": 1.0, "ramp": 0.4},
     ("mnist", "sparse_at"): {"epochs": 12, "ramp": 0.4},
-    ("fashion_mnist", "standard"): {"epochs": 20, "flip": True, "ema": 0.99},
+    ("fashion_mnist", "standard"): {
+        "epochs": 20,
+        "flip": True,
+        "ema": 0.99,
+        "weight_decay": 1e-4,
+        "label_smoothing": 0.1,
+    },
     ("fashion_mnist", "pgd_at"): {"epochs": 15, "eps": 0.1, "steps": 10, "ramp": 0.3},
     ("fashion_mnist", "fast_at"): {"epochs": 15, "eps": 0.1, "ramp": 0.3},
     **{(data, recipe): _CIFAR[recipe] for data in ("cifar10", "cifar100") for recipe in _CIFAR},

@@ -20,4 +20,4 @@ class Standard(Recipe):
         return problem.images
 
     def probe(self, eps: float) -> Recipe:
-        return PGDAT(eps=eps, steps=10, step_size=eps / 4)
+        return PGDAT(eps=eps, steps=5, step_size=eps / 2)

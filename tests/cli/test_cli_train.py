@@ -1,0 +1,87 @@
+"""``pinprick train``: what it prints, what it leaves behind, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from cli.conftest import Run
+
+QUICK = (
+    "--epochs", "2", "--option", "batch_size=20", "--option", "l0_images=4",
+    "--option", "exam_images=10", "--option", "exam_steps=2", "--device", "cpu",
+)  # fmt: skip
+
+
+@pytest.fixture
+def stripes(tmp_path: Path) -> Path:
+    """Pictures in grey, striped across or down."""
+    lines = (torch.arange(28) % 4 < 2).to(torch.uint8) * 200
+    across = lines.view(28, 1).expand(28, 28)
+    both = torch.stack([across, across.T]).unsqueeze(1)
+    tensors = {}
+    for split, count in (("train", 80), ("test", 20)):
+        labels = torch.arange(count) % 2
+        noise = torch.arange(count * 784).view(count, 1, 28, 28) * 2654435761 % 50
+        tensors[f"{split}_images"] = both[labels] + noise.to(torch.uint8)
+        tensors[f"{split}_labels"] = labels
+    path = tmp_path / "stripes.safetensors"
+    save_file(tensors, path, {"name": "stripes", "classes": json.dumps(["across", "down"])})
+    return path
+
+
+@pytest.mark.slow
+def test_trains_tells_and_leaves_a_model(run: Run, stripes: Path, tmp_path: Path) -> None:
+    command = ("train", "--data", stripes, "--net", "mnist_cnn", "--recipe", "fast_at", *QUICK)
+    shell = run(*command, "--option", "eps=4/255", "--out", "made")
+    assert shell.status == 0
+    lines = shell.err.splitlines()
+    assert lines[0] == "Fast-AT of mnist_cnn on stripes"
+    assert lines[1].startswith("epoch 1: loss ")
+    assert "accuracy" in lines[2]
+    assert "robust accuracy" in lines[2]
+    assert "accuracy under PGD-2, eps 0.01569" in shell.out
+    assert "accuracy with 24 elements changed" in shell.out
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == [
+        "card.json",
+        "model.safetensors",
+    ]
+    card = json.loads((tmp_path / "made" / "card.json").read_text())
+    assert card["net"] == "mnist_cnn"
+    assert card["classes"] == ["across", "down"]
+    assert card["facts"]["epochs"] == 2
+
+    again = run(*command, "--option", "eps=4/255", "--out", "made", "--json")
+    assert again.err.startswith("this training has ended already; its model is in made")
+    assert json.loads(again.out) == card["facts"]
+    other = run(*command, "--out", "made")
+    assert other.status == 2
+    assert "made holds a model of another training (eps 0.01568" in other.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--recipe", "pgd"), "no recipe is called 'pgd'; did you mean pgd_at?"),
+        (("--net", "resnet19"), "no network is called 'resnet19'; did you mean resnet18"),
+        (("--net", "resnet18"), "resnet18 takes pictures with 3 channels; stripes has 1 x 28 x 28"),
+        (("--option", "lr=0"), "training needs lr above 0 and at most 100, got 0"),
+        (("--option", "rate=1"), "no option of training with standard is called 'rate'"),
+        (("--epochs", "0"), "training needs epochs >= 1, got 0"),
+        (("--data", "gone.safetensors"), "there is no file gone.safetensors to train on"),
+        (("--data", "cifar11"), "did you mean cifar10"),
+        (("--preset", "cifar"), "no preset is called 'cifar'; did you mean cifar10"),
+        (("--device", "gpu"), "the device 'gpu' cannot be used"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_options_are_one_line(
+    run: Run, stripes: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    shell = run("train", "--data", stripes, "--net", "mnist_cnn", *arguments)
+    assert (shell.status, shell.out) == (2, "")
+    assert shell.err.startswith("pinprick: ")
+    assert message in shell.err
+    assert len(shell.err.splitlines()) == 1
