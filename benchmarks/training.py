@@ -1,0 +1,106 @@
+"""How fast the training command trains, and how busy it keeps the GPU.
+
+    python benchmarks/training.py --data cifar10.safetensors --net resnet18 --recipe standard
+
+Trains with the preset, epoch for epoch, without what is measured at the end, and tells the time to
+each accuracy on the test images that are watched. Then one more epoch's steps are recorded by
+torch's profiler: busy is the share of the time from the first kernel to the last in which any
+kernel was running. Without a GPU only the time of the steps is told.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from pinprick.train.job import train_epochs
+from pinprick.train.loop import Trainer
+from pinprick.train.material import read_material
+from pinprick.train.plan import build_plan
+
+MARKS = (0.90, 0.92, 0.93, 0.94, 0.945, 0.95)
+
+
+def busy(trainer: Trainer, steps: int) -> tuple[float, float]:
+    """Seconds a step, and the share of the time in which a kernel runs, after some to warm up."""
+    size, batch_size = trainer.plan.schedule.phase_at(0)
+    batches = trainer.feed.batches(0, 1, batch_size, size or trainer.card.size[0])
+    recipe = trainer.plan.recipe
+    trainer.net.train()
+    for _, batch in zip(range(10), batches, strict=False):
+        trainer._step(recipe, batch, 1.0)
+    if trainer.device.type != "cuda":
+        start, done = time.perf_counter(), 0
+        for _, batch in zip(range(steps), batches, strict=False):
+            trainer._step(recipe, batch, 1.0)
+            done += 1
+        return (time.perf_counter() - start) / max(done, 1), float("nan")
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        for _, batch in zip(range(steps), batches, strict=False):
+            trainer._step(recipe, batch, 1.0)
+            if trainer.average is not None:
+                trainer.average.follow(10_000)
+        torch.cuda.synchronize()
+    seconds = (time.perf_counter() - start) / steps
+    spans = sorted(
+        (event.time_range.start, event.time_range.end)
+        for event in seen.events() or []
+        if event.device_type.name == "CUDA"
+    )
+    return seconds, _covered(spans)
+
+
+def _covered(spans: list[tuple[float, float]]) -> float:
+    """The share of the whole that is covered by at least one of the spans."""
+    covered, reached = 0.0, spans[0][0]
+    for start, end in spans:
+        covered += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return covered / (reached - spans[0][0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--root", type=Path)
+    parser.add_argument("--net", default="resnet18")
+    parser.add_argument("--recipe", default="standard")
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--steps", type=int, default=40, help="steps to record")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options = parser.parse_args()
+
+    material = read_material(options.data, root=options.root)
+    chosen = {} if options.epochs is None else {"epochs": options.epochs}
+    plan = build_plan(
+        data=material.name,
+        net=options.net,
+        recipe=options.recipe,
+        options={**chosen, "watch_images": 2000},
+        seed=options.seed,
+    )
+    start = time.perf_counter()
+    trainer = Trainer(plan, material, options.device)
+    print(f"ready after {time.perf_counter() - start:.1f} s", flush=True)
+    left = list(MARKS)
+    with TemporaryDirectory() as folder:
+        for epoch in train_epochs(trainer, material, Path(folder)):
+            while left and epoch.accuracy >= left[0]:
+                print(f"{left.pop(0):.1%} after {epoch.seconds:.1f} s, epoch {epoch.number}")
+        print(
+            f"{options.recipe} of {options.net}: {epoch.seconds:.1f} s for {epoch.number} epochs, "
+            f"accuracy {epoch.accuracy:.1%}, robust {epoch.robust_accuracy:.1%} (2000 test images)",
+            flush=True,
+        )
+    seconds, share = busy(trainer, options.steps)
+    print(f"a step takes {1000 * seconds:.1f} ms; GPU busy {share:.1%} of the time", flush=True)
+
+
+if __name__ == "__main__":
+    main()
