@@ -23,6 +23,7 @@ RANKS = {  # a file may import from files with a smaller number or the same
     "model": 1,
     "data": 1,
     "zoo": 1,
+    "scores": 1,
     "goal": 2,
     "random": 2,
     "problem": 2,

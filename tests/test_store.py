@@ -59,6 +59,7 @@ def fields(draw: st.DrawFn) -> dict[str, Any]:
         "remarks": tuple(draw(st.lists(st.text(), min_size=count, max_size=count))),
         "seconds": draw(st.floats(0, allow_infinity=False)),
         "peak_memory": draw(st.one_of(st.none(), st.integers(0, 2**50))),
+        "sent": draw(st.none() | st.dictionaries(st.text(), st.integers())),
         "attack": draw(st.dictionaries(st.text(), plain)),
         "model": draw(st.text()),
         "seed": draw(st.integers()),
@@ -75,7 +76,7 @@ def assert_same(first: AttackResult, second: AttackResult) -> None:
     assert (first.goal.targets is None) == (second.goal.targets is None)
     if first.goal.targets is not None and second.goal.targets is not None:
         assert torch.equal(first.goal.targets, second.goal.targets)
-    for name in ("remarks", "seconds", "peak_memory", "attack", "model", "seed"):
+    for name in ("remarks", "seconds", "peak_memory", "sent", "attack", "model", "seed"):
         assert getattr(first, name) == getattr(second, name)
 
 

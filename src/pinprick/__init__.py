@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from pinprick.data import load_data
     from pinprick.data.choose import load_subset
     from pinprick.data.dataset import Dataset
-    from pinprick.errors import BadInput, MissingExtra, OverBudget, PinprickError, UnknownName
+    from pinprick.errors import (
+        BadInput,
+        MissingExtra,
+        NoAnswer,
+        OverBudget,
+        PinprickError,
+        UnknownName,
+    )
     from pinprick.goal import Goal, least_likely
     from pinprick.model import Classifier, Model
     from pinprick.polishing import polish
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from pinprick.random import Streams
     from pinprick.result import AttackResult
     from pinprick.run import attack_batches, run_attack
+    from pinprick.scores import score_model
     from pinprick.store import load_result, save_result
     from pinprick.zoo import load_model
     from pinprick.zoo.card import ModelCard
@@ -40,6 +48,7 @@ _HOME = {
     "MissingExtra": "errors",
     "Model": "model",
     "ModelCard": "zoo.card",
+    "NoAnswer": "errors",
     "OverBudget": "errors",
     "PinprickError": "errors",
     "Problem": "problem",
@@ -59,6 +68,7 @@ _HOME = {
     "run_attack": "run",
     "save_model": "zoo.save",
     "save_result": "store",
+    "score_model": "scores",
 }
 
 __all__ = [
@@ -73,6 +83,7 @@ __all__ = [
     "MissingExtra",
     "Model",
     "ModelCard",
+    "NoAnswer",
     "OverBudget",
     "PinprickError",
     "Problem",
@@ -92,6 +103,7 @@ __all__ = [
     "run_attack",
     "save_model",
     "save_result",
+    "score_model",
 ]
 
 

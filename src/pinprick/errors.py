@@ -5,6 +5,7 @@
   - UnknownName   a name that no table holds
   - MissingExtra  a package that an optional part needs
   - OverBudget    an attack asked the model more often than it may
+  - NoAnswer      a remote model that keeps failing
 """
 
 import difflib
@@ -24,6 +25,10 @@ class BadInput(PinprickError):
 
 class OverBudget(PinprickError):
     """An attack asked the model more often than it may."""
+
+
+class NoAnswer(PinprickError):
+    """A remote model that keeps failing, however often it is asked."""
 
 
 class UnknownName(PinprickError):

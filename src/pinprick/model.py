@@ -79,6 +79,11 @@ class Classifier:
             return None
         return next((p.device for p in self.net.parameters()), None)
 
+    @property
+    def sent(self) -> Any:
+        """What was really sent to a remote model so far, a ``Sent``; None for any other."""
+        return getattr(self.net, "sent", None)
+
     def normalise(self, images: Images) -> Images:
         """What the network itself sees of ``images``."""
         if self.mean is None and self.std is None:

@@ -30,6 +30,8 @@ class AttackResult:
         remarks: Why an image failed, where that is known; empty text otherwise.
         seconds: Time the attack took for all images together.
         peak_memory: Most memory the GPU held at a time, in bytes; None on a CPU.
+        sent: What was really sent to a remote model, by the attack and the referee together, under
+            the names of ``pinprick.scores.service.Sent``; None for any other model.
         attack: Name and settings of the attack.
         model: Name of the model.
         seed: The seed of the random streams.
@@ -49,6 +51,7 @@ class AttackResult:
     remarks: tuple[str, ...]
     seconds: float
     peak_memory: int | None = None
+    sent: dict[str, int] | None = None
     attack: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     seed: int = 0
@@ -127,7 +130,7 @@ class AttackResult:
         return self.delta.flatten(1).abs().amax(dim=1)
 
     def __getitem__(self, rows: Rows) -> "AttackResult":
-        """The same result for some of its images; time and memory stay those of the whole."""
+        """The same result for some of its images; what is of the whole batch stays that."""
         index = torch.arange(len(self), device=rows.device)[rows].tolist()
         cut = {name: getattr(self, name)[rows] for name in (*TENSORS, "goal")}
         return replace(self, **cut, remarks=tuple(self.remarks[i] for i in index))
@@ -154,10 +157,11 @@ TENSORS = (  # the fields with one row for each image
 
 
 def join(results: Sequence[AttackResult]) -> AttackResult:
-    """One result of several, in order; times add up, the largest memory counts."""
+    """One result of several, in order; time and what was sent add up, the most memory counts."""
     first = results[0]
     targets = [result.goal.targets for result in results]
     peaks = [result.peak_memory for result in results if result.peak_memory is not None]
+    sent = [result.sent for result in results if result.sent is not None]
     joined: dict[str, Any] = {
         name: torch.cat([getattr(result, name) for result in results]) for name in TENSORS
     }
@@ -171,4 +175,5 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
         remarks=sum((result.remarks for result in results), ()),
         seconds=sum(result.seconds for result in results),
         peak_memory=max(peaks, default=None),
+        sent={name: sum(part[name] for part in sent) for name in sent[0]} if sent else None,
     )

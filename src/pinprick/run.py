@@ -118,8 +118,8 @@ def _attack_or_halve(
     try:
         yield _attack_batch(attack, facts, model, part, seed)
         return
-    except torch.OutOfMemoryError:  # a remote model does not raise it, so nothing is sent twice
-        if len(part) == 1:
+    except torch.OutOfMemoryError:
+        if len(part) == 1 or model.sent is not None:  # to a remote model nothing is sent twice
             raise
     torch.cuda.empty_cache()
     for half in part.halves():
@@ -134,6 +134,7 @@ def _attack_batch(
     part = part.to(model.device or home)
     images, goal, allowed = part.images, part.goal, part.allowed
     clock = _Clock(images.device)
+    sent = model.sent
     with model.frozen():
         clean_logits = _answers(model, images)
         todo = ~goal.met(clean_logits)
@@ -172,6 +173,7 @@ def _attack_batch(
         remarks=_remarks(goal, allowed, adversarial_logits, problem.tally),
         seconds=seconds,
         peak_memory=peak_memory,
+        sent=None if sent is None else vars(model.sent - sent),
         attack=describe(attack),
         model=model.name,
         seed=seed,

@@ -13,7 +13,7 @@ from pinprick.goal import Goal
 from pinprick.result import TENSORS, AttackResult
 
 FORMAT = 1
-_HEADER = ("remarks", "seconds", "peak_memory", "attack", "model", "seed")
+_HEADER = ("remarks", "seconds", "peak_memory", "sent", "attack", "model", "seed")
 _NOT_OURS = (
     SafetensorError,
     OSError,

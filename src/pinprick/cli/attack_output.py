@@ -56,6 +56,7 @@ def attack_document(
         "attack": result.attack,
         "model": result.model,
         "data": data,
+        "sent": None if model.sent is None else vars(model.sent),
         "seed": result.seed,
         "seconds": sum(exhibit.row.seconds for exhibit in shown),
         **surroundings(model),

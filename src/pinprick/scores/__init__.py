@@ -1,0 +1,93 @@
+"""Models that give scores and nothing else: any function of images, such as a remote service.
+
+    def ask(images):                     # (batch, channel, height, width) in [0, 1], float32
+        return service.classify(images)  # (batch, classes), or class numbers with access="labels"
+
+    model = score_model(ask, name="my-service", per_second=5, cache="answers")
+
+The function is called with no more than ``max_batch`` images at a time, no more often than
+``per_second``, and again where it fails for a while. No image is sent twice while its answer is
+remembered, and ``model.sent`` counts what was really sent.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from PIL.Image import Image
+from torch import Tensor
+
+from pinprick.errors import BadInput
+from pinprick.model import Classifier
+from pinprick.scores.answers import Answers
+from pinprick.scores.calls import Calls, Temporary, is_temporary
+from pinprick.scores.service import Service
+from pinprick.types import Picture
+
+
+def score_model(
+    function: Callable[[Tensor], Any],
+    *,
+    name: str,
+    version: str = "",
+    access: Literal["scores", "labels"] = "scores",
+    classes: Sequence[str] = (),
+    size: tuple[int, int] | None = None,
+    prepare: Callable[[Image], Picture] | None = None,
+    probabilities: bool = False,
+    max_batch: int = 32,
+    retries: int = 5,
+    backoff: float = 0.5,
+    temporary: Temporary = is_temporary,
+    per_second: float | None = None,
+    cache: str | Path | None = None,
+    remember: int = 4096,
+) -> Classifier:
+    """A function from images to scores as a ``Classifier``, to be asked with care.
+
+    Args:
+        function: Gets float32 images in [0, 1] on the CPU, and gives a row of scores for each; with
+            ``access="labels"`` a class number for each will do.
+        name: What the model is called, in tables and in the cache.
+        version: Changes when the model does, so that old answers are not taken for new ones.
+        access: "scores", or "labels" where only the top class may be used.
+        classes: Names of the classes; needed where the answers are class numbers.
+        size: As for ``Classifier``.
+        prepare: As for ``Classifier``.
+        probabilities: Whether the scores are probabilities; their logarithms are taken then.
+        max_batch: Most images in one call.
+        retries: How often a call that failed is made again.
+        backoff: Seconds before the first of these; they double, up to a minute. A service that
+            says how long to wait (``Retry-After``) is believed.
+        temporary: Which exceptions are worth another try: types, or a function that tells. By
+            default those of the network, and HTTP errors that say so.
+        per_second: Most calls a second.
+        cache: A folder for answers, which may be shared by processes and by models.
+        remember: How many answers are kept in memory; 0 for none, where answers are random.
+    """
+    for what, value, least in (("max_batch", max_batch, 1), ("retries", retries, 0)):
+        if value < least:
+            raise BadInput(f"{what} must be at least {least}, got {value}")
+    if backoff < 0 or (per_second is not None and per_second <= 0):
+        raise BadInput(
+            f"backoff must not be below 0 and per_second must be above, "
+            f"got {backoff} and {per_second}"
+        )
+    service = Service(
+        Calls(
+            function,
+            name=name,
+            retries=retries,
+            backoff=backoff,
+            temporary=temporary,
+            per_second=per_second,
+        ),
+        Answers(f"{name}\0{version}", folder=cache, remember=remember),
+        max_batch=max_batch,
+        classes=len(classes),
+        labels_only=access == "labels",
+        probabilities=probabilities,
+    )
+    return Classifier(
+        service, classes=classes, size=size, prepare=prepare, access=access, name=name
+    )

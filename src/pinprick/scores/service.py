@@ -1,0 +1,137 @@
+"""A function of images as something to ask: each image once, in batches of a size."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pinprick.errors import BadInput
+from pinprick.scores.answers import Answers, Row
+from pinprick.scores.calls import Calls
+from pinprick.types import Images, Logits
+
+_TINY = 1e-30  # a probability below it is taken for it
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What was really sent, apart from what was asked.
+
+    Attributes:
+        asked: Images that the model was asked about.
+        cached: Those of them that were known already, or twice in the same batch.
+        images: Images in all calls; those of a call that failed count each time.
+        requests: Calls.
+        failures: Calls that failed.
+    """
+
+    asked: int = 0
+    cached: int = 0
+    images: int = 0
+    requests: int = 0
+    failures: int = 0
+
+    def __sub__(self, other: "Sent") -> "Sent":
+        """What was sent since ``other``."""
+        mine, theirs = vars(self), vars(other)
+        return Sent(**{name: mine[name] - theirs[name] for name in mine})
+
+    def __add__(self, other: "Sent") -> "Sent":
+        mine, theirs = vars(self), vars(other)
+        return Sent(**{name: mine[name] + theirs[name] for name in mine})
+
+
+class Service:
+    """The network of a ``score_model``: images in [0, 1] in, scores out, no gradient."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        answers: Answers,
+        *,
+        max_batch: int,
+        classes: int,
+        labels_only: bool,
+        probabilities: bool,
+    ) -> None:
+        self._calls, self._answers, self._max_batch = calls, answers, max_batch
+        self._classes = classes  # 0 while it is not known
+        self._labels_only, self._probabilities = labels_only, probabilities
+        self._asked = self._cached = 0
+
+    @property
+    def sent(self) -> Sent:
+        """What was sent so far."""
+        calls = self._calls
+        return Sent(self._asked, self._cached, calls.images, calls.requests, calls.failures)
+
+    def __call__(self, images: Images) -> Logits:
+        plain = images.detach().to("cpu", torch.float32).contiguous()
+        keys = self._answers.keys(plain)
+        first = {key: row for row, key in reversed(list(enumerate(keys)))}  # each image once
+        known = self._answers.find(list(first))
+        for row in known.values():
+            self._check_count(len(row))
+        todo = [
+            row for key, row in sorted(first.items(), key=lambda item: item[1]) if key not in known
+        ]
+        self._asked += len(keys)
+        self._cached += len(keys) - len(todo)
+        for start in range(0, len(todo), self._max_batch):
+            rows = todo[start : start + self._max_batch]
+            scores = self._read(self._calls(plain[rows]), len(rows))
+            new = {keys[row]: answer for row, answer in zip(rows, scores, strict=True)}
+            self._answers.add(new)
+            known |= new
+        if not keys:
+            return images.new_zeros((0, max(1, self._classes)))
+        stacked = torch.from_numpy(np.stack([known[key] for key in keys]))
+        return self._as_logits(stacked).to(images)
+
+    def _read(self, answer: Any, count: int) -> Row:
+        """What came back as rows of scores, or a line on what is wrong with it."""
+        try:
+            scores = torch.as_tensor(answer).detach().cpu().double().numpy()
+        except (TypeError, ValueError, RuntimeError):
+            raise self._bad(f"gave a {type(answer).__name__} that is not made of numbers") from None
+        if scores.ndim == 1 and self._labels_only:
+            scores = self._one_hot(scores)
+        if scores.ndim != 2 or len(scores) != count:
+            wanted = "a class number or a row" if self._labels_only else "a row of scores"
+            raise self._bad(f"must give {wanted} for each of {count} images, got {scores.shape}")
+        if not np.isfinite(scores).all():
+            row = int((~np.isfinite(scores)).any(axis=1).argmax())
+            raise self._bad(f"gave a score that is not finite for image {row} of {count}")
+        if self._probabilities and (scores.min() < 0 or scores.max() > 1):
+            low, high = scores.min(), scores.max()
+            raise self._bad(f"gave probabilities from {low:.3g} to {high:.3g}")
+        self._check_count(scores.shape[1])
+        return scores
+
+    def _one_hot(self, numbers: Row) -> Row:
+        if not self._classes:
+            raise BadInput(
+                f"{self._calls.name} answers with class numbers; "
+                "score_model(classes=...) must say what classes there are"
+            )
+        whole = numbers.astype(np.int64)
+        if (whole != numbers).any() or (whole < 0).any() or (whole >= self._classes).any():
+            raise self._bad(f"must give class numbers from 0 to {self._classes - 1}")
+        return np.eye(self._classes)[whole]
+
+    def _check_count(self, count: int) -> None:
+        self._classes = self._classes or count
+        if count != self._classes:
+            raise self._bad(
+                f"gave {count} scores an image, where there are {self._classes} classes"
+            )
+
+    def _as_logits(self, scores: Tensor) -> Tensor:
+        if self._labels_only:
+            return torch.nn.functional.one_hot(scores.argmax(dim=1), scores.shape[1])
+        return scores.clamp_min(_TINY).log() if self._probabilities else scores
+
+    def _bad(self, what: str) -> BadInput:
+        return BadInput(f"{self._calls.name} {what}")

@@ -1,0 +1,307 @@
+"""Any function of images becomes a model: in batches, with patience, each image once."""
+
+import multiprocessing
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pinprick import BadInput, NoAnswer, run_attack, score_model
+from pinprick.attacks import IFGSM
+from pinprick.attacks.card import Card
+from pinprick.oracle import exact_images
+from pinprick.scores.calls import is_temporary
+
+SHAPE = (3, 4, 4)
+
+
+class Function:
+    """Mean of each channel, and a record of what it was called with."""
+
+    def __init__(self, *troubles: Exception) -> None:
+        self.calls: list[Tensor] = []
+        self.troubles = list(troubles)
+
+    def __call__(self, images: Tensor) -> Tensor:
+        self.calls.append(images.clone())
+        if self.troubles:
+            raise self.troubles.pop(0)
+        return images.mean(dim=(2, 3))
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(call) for call in self.calls]
+
+
+@pytest.fixture
+def images() -> Tensor:
+    return exact_images(7, SHAPE)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Time stands still but for pauses, which are written down."""
+    taken: list[float] = []
+    monkeypatch.setattr(time, "sleep", taken.append)
+    monkeypatch.setattr(time, "monotonic", lambda: sum(taken))
+    return taken
+
+
+def test_scores_are_the_functions_in_the_callers_type(images: Tensor) -> None:
+    function = Function()
+    model = score_model(function, name="mean", classes=("r", "g", "b"), size=(4, 4))
+    scores = model(images)
+    torch.testing.assert_close(scores, images.mean(dim=(2, 3)), rtol=0, atol=1e-6)
+    assert scores.dtype == images.dtype == torch.float64
+    assert function.calls[0].dtype == torch.float32
+    assert (model.name, model.access, model.size, model.classes) == (
+        "mean",
+        "scores",
+        (4, 4),
+        ("r", "g", "b"),
+    )
+    assert model(images[:0]).shape == (0, 3)
+
+
+def test_no_call_has_more_images_than_it_may(images: Tensor) -> None:
+    function = Function()
+    score_model(function, name="mean", max_batch=3)(images)
+    assert function.sizes == [3, 3, 1]
+
+
+def test_the_same_image_twice_is_sent_once(images: Tensor) -> None:
+    function = Function()
+    model = score_model(function, name="mean")
+    rows = torch.tensor([0, 1, 0, 0, 2, 1])
+    scores = model(images[rows])
+    torch.testing.assert_close(scores, images[rows].mean(dim=(2, 3)), rtol=0, atol=1e-6)
+    assert torch.equal(function.calls[0], images[:3].float())
+    assert (model.sent.asked, model.sent.cached, model.sent.images) == (6, 3, 3)
+
+
+def test_a_call_is_tried_again_after_growing_pauses(images: Tensor, pauses: list[float]) -> None:
+    function = Function(TimeoutError(), ConnectionResetError(), OSError("no route"))
+    model = score_model(function, name="mean", backoff=0.5)
+    model(images)
+    assert pauses == [0.5, 1, 2]
+    assert (model.sent.requests, model.sent.failures, model.sent.images) == (4, 3, 28)
+
+
+def test_pauses_end_at_a_minute_and_tries_at_their_number(
+    images: Tensor, pauses: list[float]
+) -> None:
+    function = Function(*[TimeoutError("too slow") for _ in range(9)])
+    with pytest.raises(NoAnswer, match=r"mean did not answer in 9 tries .the last: too slow"):
+        score_model(function, name="mean", backoff=1.0, retries=8)(images)
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+
+
+def test_a_service_that_says_how_long_is_believed(images: Tensor, pauses: list[float]) -> None:
+    class Busy(Exception):
+        code, headers = 429, {"Retry-After": "7"}
+
+    score_model(Function(Busy()), name="mean", backoff=0.5)(images)
+    assert pauses == [7]
+
+
+def test_which_errors_are_temporary_can_be_told(images: Tensor, pauses: list[float]) -> None:
+    function = Function(KeyError("busy"), KeyError("gone"))
+    model = score_model(function, name="mean", temporary=lambda error: "busy" in str(error))
+    with pytest.raises(KeyError, match="gone"):
+        model(images)
+    assert len(function.calls) == 2
+    function = Function(KeyError("busy"))
+    score_model(function, name="mean", temporary=(KeyError,))(images)
+    with pytest.raises(ZeroDivisionError):
+        score_model(Function(ZeroDivisionError()), name="mean")(images)
+
+
+def test_errors_of_http_libraries_are_understood() -> None:
+    class Response:
+        def __init__(self, status_code: int) -> None:
+            self.status_code = status_code
+
+    class Odd(OSError):
+        def __init__(self, status: int) -> None:
+            self.response = Response(status)
+
+    assert [code for code in (400, 404, 408, 429, 500, 503) if is_temporary(Odd(code))] == [
+        408,
+        429,
+        500,
+        503,
+    ]
+    assert is_temporary(TimeoutError())
+    assert not is_temporary(ValueError())
+
+
+def test_calls_are_no_more_often_than_they_may(images: Tensor, pauses: list[float]) -> None:
+    score_model(Function(TimeoutError()), name="mean", max_batch=2, per_second=4.0, backoff=0.1)(
+        images
+    )
+    assert pauses == pytest.approx([0.1, 0.15, 0.25, 0.25, 0.25])  # five calls, a quarter apart
+
+
+def test_answers_are_kept_by_model_version_and_content(images: Tensor, tmp_path: Path) -> None:
+    def calls(name: str, version: str, pictures: Tensor) -> int:
+        function = Function()
+        score_model(function, name=name, version=version, cache=tmp_path)(pictures)
+        return len(function.calls)
+
+    assert calls("mean", "1", images) == 1
+    assert calls("mean", "1", images.flip(0)) == 0
+    assert calls("mean", "2", images) == 1
+    assert calls("other", "1", images) == 1
+    changed = images.clone()
+    changed[3, 0, 0, 0] += 1 / 256
+    function = Function()
+    score_model(function, name="mean", version="1", cache=tmp_path)(changed)
+    assert function.sizes == [1]
+    assert calls("mean", "1", images.transpose(2, 3).reshape(7, 3, 2, 8)) == 1  # another shape
+
+
+def test_memory_is_bounded_and_may_be_none(images: Tensor) -> None:
+    function = Function()
+    model = score_model(function, name="mean", remember=3)
+    model(images)
+    model(images[4:])
+    model(images[:4])
+    assert function.sizes == [7, 4]
+    forgetful = score_model(function, name="mean", remember=0)
+    for _ in range(2):
+        forgetful(images)
+    assert function.sizes[2:] == [7, 7]
+
+
+@pytest.mark.slow
+def test_a_cache_is_shared_by_processes(images: Tensor, tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_fill, args=(tmp_path, images, i)) for i in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 2
+    function = Function()
+    model = score_model(function, name="mean", cache=tmp_path)
+    for i in range(2):
+        model(images * (i + 1) / 4)
+    assert function.calls == []
+
+
+def _fill(folder: Path, images: Tensor, number: int) -> None:
+    model = score_model(Function(), name="mean", cache=folder, max_batch=1)
+    model(images * (number + 1) / 4)
+
+
+def test_a_damaged_cache_is_named(images: Tensor, tmp_path: Path) -> None:
+    (tmp_path / "scores.sqlite").write_bytes(b"not a database " * 100)
+    with pytest.raises(BadInput, match=r"scores\.sqlite is damaged"):
+        score_model(Function(), name="mean", cache=tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot make the cache"):
+        score_model(Function(), name="mean", cache=tmp_path / "file" / "deep")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (torch.zeros(6, 3), r"must give a row of scores for each of 7 images, got \(6, 3\)"),
+        (torch.zeros(7), r"must give a row of scores for each of 7 images, got \(7,\)"),
+        (torch.zeros(7, 3, 1), r"must give .* got \(7, 3, 1\)"),
+        (
+            torch.tensor([[0.0, 1.0, torch.nan]] * 7),
+            "gave a score that is not finite for image 0 of 7",
+        ),
+        (torch.zeros(7, 4), "gave 4 scores an image, where there are 3 classes"),
+        ({"scores": []}, "gave a dict that is not made of numbers"),
+        (None, "gave a NoneType"),
+    ],
+)
+def test_a_bad_answer_is_one_clear_line(images: Tensor, answer: Any, message: str) -> None:
+    seen: list[int] = []
+
+    def function(some: Tensor) -> Any:
+        seen.append(len(some))
+        return answer
+
+    model = score_model(function, name="odd", classes=("a", "b", "c"))
+    with pytest.raises(BadInput, match=f"odd {message}"):
+        model(images)
+    assert seen == [7]  # asking again would not help
+
+
+def test_probabilities_become_logits(images: Tensor) -> None:
+    chances = torch.tensor([[0.25, 0.75, 0.0]])
+    model = score_model(lambda some: chances.expand(len(some), 3), name="p", probabilities=True)
+    torch.testing.assert_close(model(images[:2]).softmax(dim=1), chances.expand(2, 3).double())
+    with pytest.raises(BadInput, match="p gave probabilities from 0 to 2"):
+        score_model(lambda some: torch.tensor([[0.0, 2.0]]), name="p", probabilities=True)(
+            images[:1]
+        )
+
+
+@pytest.mark.parametrize("form", ["numbers", "rows"])
+def test_labels_alone_are_one_hot(images: Tensor, form: str) -> None:
+    def function(some: Tensor) -> Tensor:
+        scores = some.mean(dim=(2, 3))
+        return scores.argmax(dim=1) if form == "numbers" else scores
+
+    model = score_model(function, name="top", access="labels", classes=("r", "g", "b"))
+    answers = model(images)
+    assert answers.dtype == images.dtype
+    assert torch.equal(answers.argmax(dim=1), images.mean(dim=(2, 3)).argmax(dim=1))
+    assert sorted(answers[0].tolist()) == [0, 0, 1]
+
+
+def test_class_numbers_need_classes_and_keep_to_them(images: Tensor) -> None:
+    def three(some: Tensor) -> list[int]:
+        return [3] * len(some)
+
+    with pytest.raises(BadInput, match=r"score_model\(classes=...\) must say"):
+        score_model(three, name="top", access="labels")(images)
+    with pytest.raises(BadInput, match="class numbers from 0 to 2"):
+        score_model(three, name="top", access="labels", classes=("r", "g", "b"))(images)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_batch": 0}, "max_batch must be at least 1, got 0"),
+        ({"retries": -1}, "retries must be at least 0, got -1"),
+        ({"per_second": 0.0}, "per_second must be above"),
+        ({"backoff": -1.0}, "backoff must not be below 0"),
+    ],
+)
+def test_settings_are_checked(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        score_model(Function(), name="mean", **options)
+
+
+def test_gradients_are_refused_before_anything_is_sent(images: Tensor) -> None:
+    function = Function()
+    model = score_model(function, name="mean")
+    with pytest.raises(BadInput, match="ifgsm needs gradients, but mean gives scores alone"):
+        run_attack(IFGSM(), model, images, torch.zeros(7, dtype=torch.long))
+    assert function.calls == []
+
+
+def test_a_batch_without_memory_is_not_sent_again(
+    images: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def greedy_for_memory(self: IFGSM, problem: Any) -> Tensor:
+        problem.logits(problem.images * 0.5)
+        raise torch.OutOfMemoryError
+
+    scores_alone = Card(**{**vars(IFGSM.card), "access": "scores"})
+    monkeypatch.setattr(IFGSM, "card", scores_alone)
+    monkeypatch.setattr(IFGSM, "__call__", greedy_for_memory)
+    function = Function()
+    model = score_model(function, name="mean", remember=0)
+    labels = images.mean(dim=(2, 3)).argmax(dim=1)
+    with pytest.raises(torch.OutOfMemoryError):
+        run_attack(IFGSM(), model, images, labels)
+    assert function.sizes == [1, 7, 7]  # the first image, the clean ones, the attack's own
