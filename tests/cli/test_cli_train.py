@@ -1,12 +1,16 @@
 """``pinprick train``: what it prints, what it leaves behind, and what it refuses."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
+import pinprick
 from cli.conftest import Run
 
 QUICK = (
@@ -59,6 +63,18 @@ def test_trains_tells_and_leaves_a_model(run: Run, stripes: Path, tmp_path: Path
     other = run(*command, "--out", "made")
     assert other.status == 2
     assert "made holds a model of another training (eps 0.01568" in other.err
+
+
+def test_the_command_line_is_a_module_too() -> None:
+    source = Path(pinprick.__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-m", "pinprick", "--version"],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"pinprick {pinprick.__version__}\n"
 
 
 @pytest.mark.parametrize(
