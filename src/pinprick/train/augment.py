@@ -1,7 +1,7 @@
 """Views of the images of a batch, made on the device in one gather.
 
 Shifts, mirrors and crops only say where each value is taken from, so they are index arithmetic on
-the 8-bit pixels, and the result lies in memory with its channels last, as convolutions on a GPU
+the 8-bit pixels. On a GPU the result lies in memory with its channels last, as convolutions there
 like it. Random numbers belong to an image, so a view does not depend on the rest of the batch.
 """
 
@@ -61,6 +61,8 @@ class Augment:
             x = torch.where(mirrored.unsqueeze(1), width - 1 - x, x)
         taken = pixels[rows[:, None, None], :, y[:, :, None], x[:, None, :]]
         images = taken.permute(0, 3, 1, 2).float() / 255
+        if images.is_cuda:
+            images = images.contiguous(memory_format=torch.channels_last)
         if self.cutout:
             images = images.masked_fill(self._hole(rng, height, width), self.cover)
         return images
