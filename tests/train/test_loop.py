@@ -11,9 +11,10 @@ from pinprick import BadInput, load_model
 from pinprick.train import RECIPES
 from pinprick.train.exam import FEW, spread, take_exam
 from pinprick.train.job import train_model
-from pinprick.train.loop import Epoch, Trainer
+from pinprick.train.loop import Trainer
 from pinprick.train.material import Material
 from pinprick.train.plan import Plan, build_plan
+from pinprick.train.progress import Epoch
 
 PlanMaker = Callable[..., Plan]
 

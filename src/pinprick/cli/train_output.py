@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pinprick.cli.console import print_table
-from pinprick.train.loop import Epoch, Tick
+from pinprick.train.loop import Tick
+from pinprick.train.progress import Epoch
 from pinprick.zoo.card import ModelCard
 
 Tell = Callable[[str], None]

@@ -13,9 +13,10 @@ from pinprick import __version__
 from pinprick.errors import BadInput
 from pinprick.train.checkpoint import CHECKPOINT, Writer, read_checkpoint
 from pinprick.train.exam import take_exam
-from pinprick.train.loop import Epoch, Progress, Tick, Trainer
+from pinprick.train.loop import Tick, Trainer
 from pinprick.train.material import Material
 from pinprick.train.plan import Plan, describe_plan, difference
+from pinprick.train.progress import Epoch, Progress
 from pinprick.zoo.card import ModelCard, read_card
 from pinprick.zoo.save import CARD, save_model
 

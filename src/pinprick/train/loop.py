@@ -7,9 +7,7 @@ numbers follow from seed, epoch and image, so an epoch depends on nothing but th
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +18,6 @@ from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.model import Classifier
 from pinprick.problem import Problem
-from pinprick.random import Streams
 from pinprick.train.augment import Augment
 from pinprick.train.average import Average
 from pinprick.train.exam import spread
@@ -29,59 +26,14 @@ from pinprick.train.material import Material
 from pinprick.train.optimise import make_optimiser, read_state, set_lr, write_state
 from pinprick.train.picture_feed import PictureFeed
 from pinprick.train.plan import Plan
+from pinprick.train.progress import Epoch, Progress
 from pinprick.train.recipe import Recipe
+from pinprick.train.speed import half_precision, tuned
+from pinprick.train.watch import Watch
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.fit import as_card_says, build
 
 Tick = Callable[[int, int], None]  # steps done and steps in all of the epoch
-_WATCH_BATCH = 500
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What came of one epoch.
-
-    Attributes:
-        number: The epoch, from 1.
-        loss: Mean loss of its steps.
-        train_accuracy: Share of the images trained on that were right, as they were trained on.
-        accuracy, robust_accuracy: On some test images, clean and under the recipe's probe.
-        watched: Robust accuracy on some training images, where a guard watches it.
-        lr: Learning rate at its end.
-        seconds: All the training so far, without what is measured at the end.
-        rolled_back: Whether it was taken back, since ``watched`` collapsed.
-    """
-
-    number: int
-    loss: float
-    train_accuracy: float
-    accuracy: float
-    robust_accuracy: float
-    watched: float | None
-    lr: float
-    seconds: float
-    rolled_back: bool = False
-
-
-@dataclass
-class Progress:
-    """How far a training has come.
-
-    Attributes:
-        epochs: Epochs done that count.
-        rollbacks: Epochs taken back.
-        best: The highest that ``watched`` has been.
-        seconds: Time spent.
-        stopped: Whether the guard has ended the training early.
-        history: Every epoch, those taken back too.
-    """
-
-    epochs: int = 0
-    rollbacks: int = 0
-    best: float = 0.0
-    seconds: float = 0.0
-    stopped: bool = False
-    history: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Trainer:
@@ -99,7 +51,7 @@ class Trainer:
         schedule = plan.schedule
         self.card: ModelCard = material.card(plan.net, schedule.last_size)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(_seed(plan.seed, "weights"))
+            torch.default_generator.manual_seed(_seed(plan.seed, "weights"))
             net = build(self.card)
         self.net = net.to(self.device)
         if self.device.type == "cuda":
@@ -112,10 +64,8 @@ class Trainer:
             compiled = torch.compile(self.net)
             self._stepper = Classifier(compiled, mean=self.card.mean, std=self.card.std)
         self.feed = _make_feed(plan, material.train, self.card, self.device)
-        self._test = self._on_device(spread(material.test, schedule.watch_images))
-        self._train: tuple[Tensor, Tensor, Tensor] | None = None
-        if plan.recipe.guarded():
-            self._train = self._on_device(spread(material.train, schedule.watch_images))
+        self._test = self._watch(material.test)
+        self._train = self._watch(material.train) if plan.recipe.guarded() else None
         self.progress = Progress()
 
     @property
@@ -126,6 +76,10 @@ class Trainer:
     @property
     def kept_model(self) -> Classifier:
         return as_card_says(self.kept, self.card, self.plan.net)
+
+    def _watch(self, data: Dataset) -> Watch:
+        few = spread(data, self.plan.schedule.watch_images)
+        return Watch(few, self.model, self.device, self.plan.seed)
 
     def epochs(self, tick: Tick | None = None) -> Iterator[Epoch]:
         """Train what is left of the plan, epoch for epoch; those taken back are given too."""
@@ -169,7 +123,7 @@ class Trainer:
         loss, right = (torch.zeros((), device=self.device) for _ in range(2))
         self.net.train()
         lr = 0.0
-        with _quick(self.device):
+        with tuned(self.device):
             for step, batch in enumerate(self.feed.batches(number, seed, batch_size, size)):
                 share = (number + (step + 1) / steps) / schedule.epochs
                 lr = schedule.lr_at((number + step / steps) / schedule.epochs)
@@ -182,10 +136,9 @@ class Trainer:
                 if tick is not None:
                     tick(step + 1, steps)
         probe = plan.recipe.probe(plan.exam.exam_eps)
-        accuracy, robust = self._watch(self.kept, self._test, probe)
-        watched = None
-        if self._train is not None:
-            watched = self._watch(self.net, self._train, probe, clean=False)[1]
+        accuracy = self._test.accuracy(self.kept_model)
+        robust = self._test.robust_accuracy(self.kept_model, probe)
+        watched = None if self._train is None else self._train.robust_accuracy(self.model, probe)
         return Epoch(
             number=number + 1,
             loss=loss.item() / steps,
@@ -200,7 +153,9 @@ class Trainer:
     def _step(self, recipe: Recipe, batch: Batch, strength: float) -> tuple[Tensor, Tensor]:
         """One step of the optimiser; gives the loss and how many were right, on the device."""
         labels = batch.labels
-        with _half(self.device):  # one context, so that weights are cast once for all passes
+        with half_precision(
+            self.device
+        ):  # one context, so that weights are cast once for all passes
             problem = Problem(self.model, batch.images, Goal(labels), batch.rng)
             images = recipe.perturb(problem, strength).detach()
             logits = self._stepper(images)
@@ -237,34 +192,6 @@ class Trainer:
         self.progress.epochs += 1
         self.progress.best = max(self.progress.best, epoch.watched or 0.0)
 
-    def _watch(
-        self, net: nn.Module, data: tuple[Tensor, Tensor, Tensor], probe: Recipe, clean: bool = True
-    ) -> tuple[float, float]:
-        """Accuracy and robust accuracy on ``data``, quickly."""
-        model = as_card_says(net, self.card, self.plan.net)
-        right, stood = (torch.zeros((), device=self.device) for _ in range(2))
-        parts = zip(*(values.split(_WATCH_BATCH) for values in data), strict=True)
-        with model.frozen(), _quick(self.device), _half(self.device):
-            for pixels, labels, ids in parts:
-                images = pixels.float() / 255
-                problem = Problem(model, images, Goal(labels), Streams(self.plan.seed, ids))
-                adv = probe.perturb(problem, 1.0)
-                with torch.no_grad():
-                    stood += (model(adv).argmax(dim=1) == labels).sum()
-                    if clean:
-                        right += (model(images).argmax(dim=1) == labels).sum()
-        return right.item() / len(data[1]), stood.item() / len(data[1])
-
-    def _on_device(self, data: Dataset) -> tuple[Tensor, Tensor, Tensor]:
-        """8-bit pixels, labels and numbers of a few images."""
-        pixels = data.pixels
-        if pixels is None:
-            pixels = (data.images(self.model) * 255).round().to(torch.uint8)
-        pixels = pixels.to(self.device)
-        if self.device.type == "cuda":
-            pixels = pixels.contiguous(memory_format=torch.channels_last)
-        return pixels, data.labels.to(self.device), data.indices.to(self.device)
-
 
 def _make_feed(plan: Plan, data: Dataset, card: ModelCard, device: torch.device) -> Feed:
     schedule = plan.schedule
@@ -275,20 +202,6 @@ def _make_feed(plan: Plan, data: Dataset, card: ModelCard, device: torch.device)
     cover = 0.5 if card.mean is None else sum(card.mean) / len(card.mean)
     augment = Augment(schedule.crop, schedule.flip, schedule.cutout, cover)
     return MemoryFeed(data, augment, device, seed=plan.seed)
-
-
-@contextmanager
-def _quick(device: torch.device) -> Iterator[None]:
-    """While convolutions on a GPU are the fastest that are found for their sizes."""
-    with ExitStack() as stack:
-        if device.type == "cuda":
-            stack.enter_context(torch.backends.cudnn.flags(enabled=True, benchmark=True))
-        yield
-
-
-def _half(device: torch.device) -> Any:
-    """While a GPU works with 16-bit numbers that have the range of 32-bit ones."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
 
 
 def _state(net: nn.Module) -> list[tuple[str, Tensor]]:
