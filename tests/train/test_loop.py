@@ -150,7 +150,7 @@ def test_the_model_comes_with_its_card_and_loads(
     card = train_model(plan, few, tmp_path, on_epoch=seen.append)
     facts = card.facts
     assert len(seen) == facts["epochs"] == 2
-    assert facts["seed"] == 4
+    assert (facts["data"], facts["recipe"], facts["seed"]) == ("digits", "fast_at", 4)
     assert facts["training"]["recipe"] == {
         "name": "fast_at", "eps": 0.1, "step_size": None, "guard": True,
     }  # fmt: skip
@@ -178,10 +178,12 @@ def test_a_step_never_waits_for_the_device(recipe: str, colour: Material) -> Non
     options: dict[str, Any] = {"epochs": 1, "batch_size": 4, "watch_images": 2, "ema": 0.5}
     plan = build_plan(data="cifar10", net="resnet20", recipe=recipe, options=options)
     trainer = Trainer(plan, colour, "cuda")
-    batches = list(trainer.feed.batches(0, 1, 4, None))
-    trainer._step(plan.recipe, batches[0], 1.0)  # what is made once may wait
+    batches = trainer.feed.batches(0, 1, 4, None)
+    trainer._step(plan.recipe, next(batches), 1.0)  # what is made once may wait
     torch.cuda.set_sync_debug_mode("error")
     try:
-        trainer._step(plan.recipe, batches[1], 1.0)
+        trainer._step(plan.recipe, next(batches), 1.0)
+        assert trainer.average is not None
+        trainer.average.follow(1)
     finally:
         torch.cuda.set_sync_debug_mode("default")

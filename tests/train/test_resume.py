@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from pinprick.train.job import train_epochs, train_model
 from pinprick.train.loop import Trainer
 from pinprick.train.material import Material, read_material
 from pinprick.train.plan import Plan, describe_plan
+from pinprick.zoo.nets import build_net
+from pinprick.zoo.save import save_model
 
 PlanMaker = Callable[..., Plan]
 
@@ -202,6 +205,15 @@ def test_a_training_that_has_ended_is_not_done_again(
     assert train_model(plan, few, tmp_path, tick=never) == card
     with pytest.raises(BadInput, match=r"another training .epochs 1 there, 2 here"):
         train_model(plan_for("standard", epochs=2), few, tmp_path)
+
+
+def test_a_folder_that_holds_a_model_from_elsewhere_is_left_alone(
+    plan_for: PlanMaker, few: Material, tmp_path: Path
+) -> None:
+    card = replace(few.card("mnist_cnn"), facts={"data": "elsewhere"})
+    save_model(build_net("mnist_cnn"), card, tmp_path)
+    with pytest.raises(BadInput, match="holds a model already, from elsewhere"):
+        train_model(plan_for("standard"), few, tmp_path)
 
 
 def test_a_disk_that_fills_up_is_said(

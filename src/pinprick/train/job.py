@@ -59,7 +59,9 @@ def finished(plan: Plan, material: Material, out: Path) -> ModelCard | None:
     if (out / CHECKPOINT).exists() or not path.exists():
         return None
     card = read_card(path.read_text(encoding="utf-8"), str(path))
-    there = {"plan": card.facts.get("training"), "data": card.facts.get("data", {}).get("train")}
+    there = {"plan": card.facts.get("training"), "data": card.facts.get("trained_on")}
+    if there["plan"] is None:
+        raise BadInput(f"{out} holds a model already, from elsewhere; choose another folder")
     if other := difference(there, _what(plan, material)):
         raise BadInput(f"{out} holds a model of another training ({other}); choose another folder")
     return card
@@ -108,14 +110,16 @@ def finish(trainer: Trainer, material: Material, out: Path) -> ModelCard:
     """Measure the network and save it with its card; the checkpoint has done its work."""
     plan, progress = trainer.plan, trainer.progress
     facts: dict[str, Any] = {
-        "data": {"name": material.name, "train": material.fingerprint()},
-        "training": describe_plan(plan),
+        "data": material.name,
+        "recipe": plan.recipe.name,
         "seed": plan.seed,
         "epochs": progress.epochs,
         "rollbacks": progress.rollbacks,
         **take_exam(plan.exam, trainer.kept_model, material.test, seed=plan.seed),
         "seconds": round(progress.seconds, 1),
         "device": _device_name(trainer.device),
+        "training": describe_plan(plan),
+        "trained_on": material.fingerprint(),
         "versions": {
             "pinprick": __version__,
             "torch": torch.__version__,

@@ -152,14 +152,12 @@ class Trainer:
 
     def _step(self, recipe: Recipe, batch: Batch, strength: float) -> tuple[Tensor, Tensor]:
         """One step of the optimiser; gives the loss and how many were right, on the device."""
-        labels = batch.labels
-        with half_precision(
-            self.device
-        ):  # one context, so that weights are cast once for all passes
+        labels, smoothing = batch.labels, self.plan.schedule.label_smoothing
+        with half_precision(self.device):  # weights are cast once for all passes of the attack
             problem = Problem(self.model, batch.images, Goal(labels), batch.rng)
             images = recipe.perturb(problem, strength).detach()
+        with half_precision(self.device):  # and anew, in case the attack cast them without gradient
             logits = self._stepper(images)
-            smoothing = self.plan.schedule.label_smoothing
             loss = F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
