@@ -107,6 +107,15 @@ def test_an_image_that_cannot_be_moved_is_given_back() -> None:
     assert result.forwards.tolist() == [1, 3]  # seen at once; seen after a step to the corner
 
 
+def test_a_flat_gradient_is_what_the_remark_says(images: Tensor) -> None:
+    def flat(images: Tensor) -> Tensor:
+        return 0 * images.flatten(1)[:, :3] + torch.tensor([2.0, 1.0, 0.0]).to(images)
+
+    result = run_attack(DeepFool(), flat, images, torch.zeros(6, dtype=torch.long))
+    assert set(result.remarks) == {"the model's gradient was zero or not finite"}
+    assert torch.equal(result.adversarial, images)
+
+
 def test_a_model_without_gradients_is_refused_in_one_line(images: Tensor) -> None:
     def scores(images: Tensor) -> Tensor:
         return torch.stack((images.detach().mean(dim=(1, 2, 3)), torch.zeros(len(images))), dim=1)

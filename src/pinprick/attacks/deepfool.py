@@ -25,11 +25,10 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
-from pinprick.parts.aim import rivals as nearest_rivals
-from pinprick.parts.box import keep_allowed
+from pinprick.parts.boundary import nearest_boundary
 from pinprick.parts.choice import check_choice
 from pinprick.problem import Problem
-from pinprick.types import Images, Logits, PerImage
+from pinprick.types import Images
 
 _EXTRA = 1e-4  # length added to each step, so that none ends short of the boundary
 
@@ -82,58 +81,20 @@ class DeepFool(Attack):
     def __call__(self, problem: Problem) -> Images:
         found, adv = problem.images.clone(), problem.images.clone()
         rows = torch.arange(len(adv), device=adv.device)  # images still on their way
-        rivals = rows.new_empty((len(adv), 0))  # the classes to look at, one row an image
-        for step in range(self.steps):
-            part, x = problem[rows], adv[rows].requires_grad_()
-            with torch.enable_grad():
-                logits = part.logits(x)
-            if step == 0:
-                rivals = nearest_rivals(logits, part.goal.labels, self.candidates - 1)
-            distance, direction = self._nearest(part, x, logits, rivals[rows])
-            length = (1 + self.overshoot) * (distance + _EXTRA)
-            free = distance.isfinite()  # the others have nowhere to go and are given up
-            rows, part = rows[free], part[free]
+        rivals: Tensor | int = self.candidates - 1  # then the classes, one row an image
+        for _ in range(self.steps):
+            part, x = problem[rows], adv[rows]
+            near = nearest_boundary(part, x, rivals, self.norm)
+            length = (1 + self.overshoot) * (near.distance + _EXTRA)
+            free = near.distance.isfinite()  # the others have nowhere to go and are given up
+            rows, part, rivals = rows[free], part[free], near.rivals[free]
             if not len(rows):
                 break
-            moved = x.detach() + length.view(-1, 1, 1, 1) * direction
+            moved = x + length.view(-1, 1, 1, 1) * near.direction
             adv[rows] = moved[free].clamp(0, 1)
             met = part.goal.met(part.logits(adv[rows]))
             found[rows[met]] = adv[rows[met]]
-            rows = rows[~met]
+            rows, rivals = rows[~met], rivals[~met]
             if not len(rows):
                 break
         return found
-
-    def _nearest(
-        self, problem: Problem, images: Images, logits: Logits, rivals: Tensor
-    ) -> tuple[PerImage, Images]:
-        """How far the nearest boundary is to first order, and a step of length one towards it.
-
-        The distance is infinite where no boundary can be approached inside the box.
-        """
-        if not logits.requires_grad:
-            raise BadInput("the model passes no gradient back; deepfool cannot do without")
-        with torch.enable_grad():
-            leads = logits.gather(1, rivals) - logits.gather(1, problem.goal.labels.unsqueeze(1))
-        distance = images.new_full((len(images),), torch.inf)
-        direction = torch.zeros_like(images)
-        for lead in leads.unbind(dim=1):
-            (slope,) = torch.autograd.grad(lead.sum(), images, retain_graph=True)
-            slope = _movable(slope.nan_to_num(0.0, 0.0, 0.0), problem, images.detach())
-            if self.norm == "l2":
-                size = slope.flatten(1).square().sum(dim=1).sqrt()
-                towards = slope / size.view(-1, 1, 1, 1)
-            else:
-                size = slope.flatten(1).abs().sum(dim=1)
-                towards = slope.sign()
-            away = lead.detach().abs().to(size.dtype) / size
-            nearer = (size > 0) & (away < distance)  # never so where it is not a number
-            distance = torch.where(nearer, away, distance)
-            direction = torch.where(nearer.view(-1, 1, 1, 1), towards, direction)
-        return distance, direction
-
-
-def _movable(slope: Images, problem: Problem, images: Images) -> Images:
-    """``slope`` where a step along it stays in the box and the mask, 0 elsewhere."""
-    inside = torch.where(slope > 0, images < 1, images > 0)
-    return keep_allowed(slope * inside, torch.zeros_like(slope), problem.allowed)
