@@ -17,47 +17,39 @@ from sparsity import read_data, right_ones
 
 from pinprick import load_model, run_attack
 from pinprick.attacks import pinprick
+from pinprick.attacks.pinprick.plan import Stage, stages
 
-Plan = Callable[[bool], Iterator[pinprick._Stage]]
-
-
-def whole(aimed: bool) -> Iterator[pinprick._Stage]:
-    return WHOLE(aimed=aimed)
+Plan = Callable[..., Iterator[Stage]]
 
 
-def without_annealing(aimed: bool) -> Iterator[pinprick._Stage]:
-    return (stage for stage in whole(aimed) if stage.kind != "anneal")
+def without_trims(units: int, *, aimed: bool) -> Iterator[Stage]:
+    return (replace(stage, trim=0) for stage in stages(units, aimed=aimed))
 
 
-def without_aims(aimed: bool) -> Iterator[pinprick._Stage]:
-    return whole(False)
+def without_annealing(units: int, *, aimed: bool) -> Iterator[Stage]:
+    return (stage for stage in stages(units, aimed=aimed) if stage.kind != "anneal")
 
 
-def without_draws(aimed: bool) -> Iterator[pinprick._Stage]:
-    return (replace(stage, temperature=0.0) for stage in whole(aimed))
+def without_aims(units: int, *, aimed: bool) -> Iterator[Stage]:
+    return stages(units, aimed=False)
 
 
-def annealing_alone(aimed: bool) -> Iterator[pinprick._Stage]:
-    return (stage for stage in whole(aimed) if stage.kind == "anneal")
+def without_draws(units: int, *, aimed: bool) -> Iterator[Stage]:
+    return (replace(stage, temperature=0.0) for stage in stages(units, aimed=aimed))
 
 
-WHOLE = pinprick._plan
-PARTS: dict[str, tuple[Plan, int | None]] = {  # the stages, and the length of a trim if not its own
-    "whole": (whole, None),
-    "without trims": (whole, 0),
-    "without annealing": (without_annealing, None),
-    "without aims": (without_aims, None),
-    "without draws": (without_draws, None),
-    "annealing and trims alone": (annealing_alone, None),
+def annealing_alone(units: int, *, aimed: bool) -> Iterator[Stage]:
+    return (stage for stage in stages(units, aimed=aimed) if stage.kind == "anneal")
+
+
+PARTS: dict[str, Plan] = {
+    "whole": stages,
+    "without trims": without_trims,
+    "without annealing": without_annealing,
+    "without aims": without_aims,
+    "without draws": without_draws,
+    "annealing and trims alone": annealing_alone,
 }
-
-
-class Untrimmed(pinprick._Search):
-    """A search whose stages are not followed by a trim."""
-
-    def __init__(self, *arguments: object, **options: object) -> None:
-        super().__init__(*arguments, **options)  # type: ignore[arg-type]
-        self.trimming = 0
 
 
 def main() -> None:
@@ -74,12 +66,8 @@ def main() -> None:
     model.net.to(options.device)
     images, labels = read_data(options.data, model)
     images, labels, _ = right_ones(model, images, labels, options.skip, options.images)
-    for name, (plan, trims) in PARTS.items():
-        search = pinprick._Search if trims is None else Untrimmed
-        with (
-            patch.object(pinprick, "_plan", lambda aimed, plan=plan: plan(aimed)),
-            patch.object(pinprick, "_Search", search),
-        ):
+    for name, plan in PARTS.items():
+        with patch.object(pinprick, "stages", plan):
             result = run_attack(pinprick.Pinprick(), model, images, labels)
         print(
             f"{options.model} {name:26} fooled {result.fooling_rate:.1%}, "

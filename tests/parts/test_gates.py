@@ -5,7 +5,15 @@ import torch
 from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams
-from pinprick.parts.gates import corner, draw_noise, open_largest, promise, scaled
+from pinprick.parts.gates import (
+    corner,
+    draw_largest,
+    draw_noise,
+    favoured_regions,
+    open_largest,
+    promise,
+    scaled,
+)
 from pinprick.parts.units import Units
 
 
@@ -85,3 +93,40 @@ def test_each_gradient_is_scaled_by_its_largest_entry() -> None:
     gradient = torch.tensor([[2.0, -8.0], [0.0, 0.0], [1e-30, 0.0]]).view(3, 1, 1, 2)
     expected = [[0.25, -1.0], [0.0, 0.0], [1.0, 0.0]]
     assert scaled(gradient).flatten(1).tolist() == expected
+
+
+def test_a_draw_is_among_the_most_promising_alone() -> None:
+    problem = problem_of(torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(0)))
+    scores = torch.ones(2, 3 * 64 * 64)
+    scores[:, 5000 : 5000 + 4096] = 2.0
+    count = torch.full((2,), 100.0)
+    gates = draw_largest(problem, scores, count, 100, temperature=5.0, step=0, use="a")
+    assert gates.sum(dim=1).tolist() == [100, 100]
+    assert not gates[:, :5000].any()
+    assert not gates[:, 5000 + 4096 :].any()
+    assert not torch.equal(gates[0], gates[1])
+
+
+def test_a_cold_draw_is_a_sort() -> None:
+    problem = problem_of(torch.rand(1, 1, 1, 4))
+    scores = torch.tensor([[0.1, 3.0, 2.0, 0.5]])
+    gates = draw_largest(problem, scores, torch.tensor([2.0]), 2, temperature=0.0, step=0, use="a")
+    assert gates.tolist() == [[False, True, True, False]]
+
+
+def test_favoured_regions_are_smooth_in_each_channel_and_belong_to_the_image() -> None:
+    problem = problem_of(torch.zeros(8, 3, 32, 32))
+    field = favoured_regions(problem, Units("elements"), "a").view(8, 3, 32, 32)
+    beside = (field[..., 1:] - field[..., :-1]).abs().mean()
+    across = (field[..., 16:] - field[..., :16]).abs().mean()
+    assert beside < across / 5
+    assert 0.5 < field[:, :, ::31, ::31].std() < 1.5  # the corners are nodes of the grid
+    assert not torch.equal(field[:, 0], field[:, 1])
+    alone = favoured_regions(problem[torch.tensor([5])], Units("elements"), "a")
+    assert torch.equal(alone.view(3, 32, 32), field[5])
+    assert not torch.equal(favoured_regions(problem, Units("elements"), "b").view_as(field), field)
+
+
+def test_a_pixel_is_favoured_with_all_its_channels() -> None:
+    problem = problem_of(torch.zeros(2, 3, 8, 6))
+    assert favoured_regions(problem, Units("pixels"), "a").shape == (2, 48)

@@ -10,10 +10,14 @@ proportion to ``promise ** (1 / temperature)`` (Kool, van Hoof, Welling, ICML 20
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images
+
+_GRID = 4  # nodes of a smooth field along each side of the image
+_DRAWN = 4096  # a draw is among so many of the most promising, or as many as are to be opened
 
 
 def corner(direction: Images, problem: Problem) -> Images:
@@ -42,6 +46,45 @@ def open_largest(scores: Tensor, count: Tensor, most: int) -> Tensor:
     rank = torch.arange(most, device=scores.device)
     chosen = (rank < count.unsqueeze(1)) & (values > 0)
     return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, places, chosen)
+
+
+def draw_largest(
+    problem: Problem,
+    scores: Tensor,
+    count: Tensor,
+    most: int,
+    *,
+    temperature: float,
+    step: int,
+    use: str,
+) -> Tensor:
+    """Like ``open_largest``, but drawn at ``temperature`` among the most promising.
+
+    Of 150,528 units the noise would lift a thousand poor ones above the best.
+    """
+    if temperature == 0:
+        return open_largest(scores, count, most)
+    among = max(_DRAWN, most)
+    if among >= scores.shape[1]:
+        noise = draw_noise(problem, scores.shape[1], temperature, step, use)
+        return open_largest(scores * noise, count, most)
+    values, places = scores.topk(among, dim=1)
+    gates = open_largest(values * draw_noise(problem, among, temperature, step, use), count, most)
+    return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, places, gates)
+
+
+def favoured_regions(problem: Problem, units: Units, use: str) -> Tensor:
+    """A smooth random field over each channel, standard normal on a coarse grid, for each unit.
+
+    Units that lie together often do more together than their promises say (a stroke, an edge).
+    Noise of its own for each unit scatters the gates; a field keeps them together.
+    """
+    images = problem.images
+    channels = images.shape[1] if units.unit == "elements" else 1
+    coarse = problem.rng.normal(channels, _GRID, _GRID, step=0, use=f"{use}, regions")
+    size = (images.shape[2], images.shape[3])
+    smooth = F.interpolate(coarse.to(images.dtype), size, mode="bilinear", align_corners=True)
+    return smooth.flatten(1)
 
 
 def scaled(gradient: Images) -> Images:

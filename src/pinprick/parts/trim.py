@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pinprick.parts.best import Best
-from pinprick.parts.gates import corner, draw_noise, open_largest, promise, scaled
+from pinprick.parts.gates import corner, draw_largest, promise, scaled
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Mask, Rows
@@ -140,8 +140,13 @@ class Trimmer:
         edge = corner(self._mean, self._problem)
         scores = promise(self._mean, edge, images, self._units)
         scores = scores * (1 + _LOYALTY * self._units.changed(self._shortest, images))
-        scores = scores * draw_noise(
-            self._problem, scores.shape[1], _TEMPERATURE, self._passes, self._use
+        gates = draw_largest(
+            self._problem,
+            scores,
+            self.found.cost - 1,
+            self._most,
+            temperature=_TEMPERATURE,
+            step=self._passes,
+            use=self._use,
         )
-        gates = open_largest(scores, self.found.cost - 1, self._most)
         return torch.where(self._units.spread(gates, images), edge, images)

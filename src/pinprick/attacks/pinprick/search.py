@@ -1,0 +1,131 @@
+"""The best of each image so far, and the stages of Pinprick that look for better."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from pinprick.attacks.pinprick.plan import Stage
+from pinprick.attacks.pinprick.start import start
+from pinprick.parts.aim import cheapest_rivals
+from pinprick.parts.anneal import anneal
+from pinprick.parts.best import Best
+from pinprick.parts.box import on_grid
+from pinprick.parts.signed import signed_step
+from pinprick.parts.trim import trim
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+
+_STRIDE = 0.2  # the first of the signed steps, where pixel values run from 0 to 1
+_DENSE = 4  # an image with more than one unit in so many changed is annealed, not started anew
+_SHORTEST = 20  # a start that is not worth making
+
+
+class Search:
+    """What was found for each image, shared by all stages.
+
+    Attributes:
+        best: The shortest adversarial image of each so far.
+        number: How many units an image has.
+
+    Args:
+        problem: The images.
+        units: What is counted.
+        eight_bit: Whether to keep to values that an 8-bit image can hold.
+    """
+
+    def __init__(self, problem: Problem, units: Units, *, eight_bit: bool) -> None:
+        self._problem, self._units, self._eight_bit = problem, units, eight_bit
+        self.best = Best(problem.images)
+        self.number = units.total(problem.images[:1]).shape[1]
+        self._loosened = torch.ones_like(self.best.cost, dtype=torch.bool)  # annealing paid
+        self._rivals: Tensor | None = None  # the classes to aim at, cheapest first
+
+    def run(self, rows: Tensor, stage: Stage, steps: int, trims: int, number: int) -> None:
+        """One stage for the images ``rows``, as much of it as the budget allows.
+
+        In place of a start, images that nothing has fooled yet wade, and those that are dense are
+        annealed; in place of an annealing, those that the last one did not help start twice.
+        """
+        use = f"pinprick, stage {number}"
+        if stage.kind == "rank":
+            self._rank_rivals(rows, steps)
+            return
+        if stage.kind == "start":
+            lost = self.best.cost[rows].isinf() & (number > 0)
+            again = self._dense(rows)
+            self._wade(rows[lost], stage, steps, trims, use)
+            self._start(rows[~lost & ~again], stage, steps, trims, use)
+        else:
+            again = self._loosened[rows] | self._dense(rows) | self.best.cost[rows].isinf()
+            self._start_twice(rows[~again], stage, steps, trims, use)
+        self._anneal(rows[again], stage, steps, trims, use)
+
+    def _dense(self, rows: Tensor) -> Tensor:
+        """Where so many units are changed that signed steps must have led there."""
+        cost = self.best.cost[rows]
+        return cost.isfinite() & (cost > max(64, self.number // _DENSE))
+
+    def _rank_rivals(self, rows: Tensor, passes: int) -> None:
+        ranked = cheapest_rivals(self._problem[rows], self._units, passes)
+        self._rivals = rows.new_zeros((len(self._problem), ranked.shape[1]))
+        self._rivals[rows] = ranked
+
+    def _start(self, rows: Tensor, stage: Stage, steps: int, trims: int, use: str) -> None:
+        """From the clean image, towards the class aimed at."""
+        if not len(rows):
+            return
+        part, aims = self._problem[rows], None
+        if stage.aim is not None and self._rivals is not None:
+            aims = self._rivals[rows, stage.aim % self._rivals.shape[1]]
+        found = start(part, self._units, stage, self.best.cost[rows], aims, steps, use)
+        self._finish(rows, part, found, trims, use)
+
+    def _start_twice(self, rows: Tensor, stage: Stage, steps: int, trims: int, use: str) -> None:
+        """Two starts in place of an annealing, one trim after the other, in as many passes."""
+        half = replace(stage, steps=(stage.steps - stage.trim) // 2)
+        if half.steps < _SHORTEST:
+            return self._start(rows, stage, steps, trims, use)
+        first = min(half.steps, steps)
+        between = min(stage.trim, steps - first)
+        self._start(rows, half, first, between, f"{use}, first")
+        second = min(half.steps, steps - first - between)
+        return self._start(rows, half, second, trims, f"{use}, second")
+
+    def _anneal(self, rows: Tensor, stage: Stage, steps: int, trims: int, use: str) -> None:
+        """Shake the best loose; where that brings nothing, the next turn is a start instead.
+
+        What it does not fool, having begun at the clean image, wades in place of the trim.
+        """
+        if not len(rows):
+            return
+        part, found = self._problem[rows], self.best[rows]
+        anneal(part, found, self._units, steps, schedule=stage.steps, eight_bit=self._eight_bit)
+        self._loosened[rows] = found.cost < self.best.cost[rows]
+        lost = found.cost.isinf()
+        self._finish(rows, part, found, trims, use)
+        self._wade(rows[lost], replace(stage, steps=stage.trim), trims, 0, use)
+
+    def _wade(self, rows: Tensor, stage: Stage, steps: int, trims: int, use: str) -> None:
+        """Signed steps through the box, for images that no choice of gates has fooled yet."""
+        if not len(rows):
+            return
+        part = self._problem[rows]
+        found, adv = Best(part.images), part.images
+        for step in range(steps):
+            logits, grad = part.logits_and_gradient(adv, part.goal.margin)
+            count = self._units.count(adv, part.images)
+            found.offer(adv, count, part.goal.met(logits))
+            stride = _STRIDE * (1 - step / stage.steps)
+            adv = signed_step(part, adv, grad, stride, eps=1.0)
+            adv = on_grid(adv, part.images) if self._eight_bit else adv
+        self._finish(rows, part, found, trims, use)
+
+    def _finish(self, rows: Tensor, part: Problem, found: Best, trims: int, use: str) -> None:
+        """Trim what was found and keep the better."""
+        hit = found.cost.isfinite().nonzero().squeeze(1)
+        if len(hit) and trims:
+            shorter = found[hit]
+            trim(part[hit], shorter, self._units, trims, f"{use}, trim")
+            found.offer(shorter.images, shorter.cost, shorter.cost.isfinite(), hit)
+        self.best.offer(found.images, found.cost, found.cost.isfinite(), rows)
