@@ -1,0 +1,92 @@
+"""From an attack that may change k units to one that seeks the smallest k, for each image its own.
+
+A fixed-k attack has a core that takes one k for each image. Here k is bisected on a logarithmic
+scale, all images in lock-step,
+
+    k = floor(sqrt(low * high)),
+
+``low`` the largest k that failed and ``high`` the fewest units that were found to do. Every pass
+of every round is spent through the problem, and so counted.
+
+Success is not monotone in k: a core that fails at k may well succeed at k - 1. So nothing is
+inferred from a bracket. What is handed back is an image that the model was asked about, counted
+as it is. Once the bracket is closed, one unit fewer is tried again with other random numbers, and
+a success there moves it down.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+
+from pinprick.errors import BadInput
+from pinprick.parts.best import Best
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+from pinprick.types import Counts, Images, Mask
+
+K = int | Literal["smallest"]  # the setting k of every fixed-k attack
+
+# The best try with at most k units for each image, and where the model was seen to be fooled by
+# it. ``near`` is the sparsest image that fooled so far, the clean one where there is none, to
+# start from; ``trial`` tells the random numbers of one call from those of another.
+Core = Callable[[Problem, Counts, Images, int], tuple[Images, Mask]]
+
+
+def check_k(name: str, k: int | str, rounds: int) -> None:
+    """Raise ``BadInput`` unless k is a number of units or "smallest", and there is a round."""
+    if (isinstance(k, str) and k != "smallest") or (not isinstance(k, str) and k < 1):
+        raise BadInput(f"{name} needs k >= 1 or 'smallest', got {k!r}")
+    if rounds < 1:
+        raise BadInput(f"{name} needs rounds >= 1, got {rounds}")
+
+
+def run_at_k(problem: Problem, core: Core, units: Units, k: K, rounds: int) -> Images:
+    """What ``core`` gives with ``k`` units an image, or with the fewest it can do with."""
+    if isinstance(k, str):
+        return smallest_k(problem, core, units, rounds=rounds)
+    counts = torch.full((len(problem),), k, device=problem.images.device)
+    return core(problem, counts, problem.images, 0)[0]
+
+
+def smallest_k(
+    problem: Problem, core: Core, units: Units, *, rounds: int, retries: int = 1
+) -> Images:
+    """The sparsest image that ``core`` finds for each; the clean one where it finds none.
+
+    Args:
+        problem: The images.
+        core: The attack at a given k.
+        units: What k counts.
+        rounds: How often the core is called for an image at most.
+        retries: How often one unit fewer is tried again once the bracket is closed; 0 for a core
+            without random numbers.
+    """
+    best, low = Best(problem.images), torch.zeros_like(problem.goal.labels)
+    high = _free(problem, units) + 1  # more than there are, so not tried yet
+    misses = torch.zeros_like(low)  # failures at high - 1
+    rows = (high > 1).nonzero().flatten()
+    for trial in range(rounds):
+        if not len(rows):
+            break
+        part, lo, hi = problem[rows], low[rows], high[rows]
+        middle = (lo.clamp_min(1) * hi).float().sqrt().long()
+        k = middle.clamp(lo + 1, hi - 1).where(hi - lo > 1, hi - 1)
+        adv, met = core(part, k, best.images[rows], trial)
+        count = units.count(adv, part.images)
+        best.offer(adv, count, met, rows)
+        fewest = count.long().where(met, hi)
+        missed = misses[rows] + (k == hi - 1)
+        misses[rows] = (fewest - 1 == lo).long().where(met, missed)
+        low[rows] = torch.minimum(lo, fewest - 1).where(met, torch.maximum(lo, k))
+        high[rows] = fewest
+        closed = fewest - low[rows] <= 1
+        rows = rows[(fewest > 1) & ~(closed & (misses[rows] > retries))]
+    return best.images
+
+
+def _free(problem: Problem, units: Units) -> Counts:
+    """How many units of each image may change."""
+    if problem.allowed is None:
+        return torch.full_like(problem.goal.labels, units.total(problem.images[:1]).shape[1])
+    return units.largest(problem.allowed.to(problem.images.dtype)).gt(0).sum(dim=1)
