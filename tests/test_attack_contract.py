@@ -31,6 +31,7 @@ from pinprick.oracle import exact_images, exact_linear, sure_images
 from pinprick.selftest import Counting
 
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
+    "fmn": {"steps": 40},
     "pinprick": {"max_forwards": 60},
     "sigma_zero": {"steps": 40},
     "wifgsm": {"steps": 30},
@@ -38,6 +39,9 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
 VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way through the code
     "pgd with restarts": {"name": "pgd", "restarts": 3, "steps": 3},
     "deepfool linf": {"name": "deepfool", "norm": "linf"},
+    "fmn l1": {"name": "fmn", "norm": "l1", "steps": 40},
+    "fmn l2": {"name": "fmn", "norm": "l2", "steps": 40},
+    "fmn linf": {"name": "fmn", "norm": "linf", "steps": 40},
     "pinprick in pixels": {"name": "pinprick", "max_forwards": 60, "unit": "pixels"},
     "sigma_zero with a stop": {"name": "sigma_zero", "steps": 40, "stop_at": 3},
     "tifgsm with all": {"name": "tifgsm", "steps": 3, "momentum": 1.0, "diversity": 0.7},

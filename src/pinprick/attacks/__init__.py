@@ -4,6 +4,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.deepfool import DeepFool
 from pinprick.attacks.difgsm import DIFGSM
 from pinprick.attacks.fgsm import FGSM
+from pinprick.attacks.fmn import FMN
 from pinprick.attacks.greedy import Greedy
 from pinprick.attacks.ifgsm import IFGSM
 from pinprick.attacks.lbfgs import LBFGS
@@ -33,6 +34,7 @@ ATTACKS: dict[str, type[Attack]] = {
         # l0, white-box
         Greedy,
         SigmaZero,
+        FMN,
         WIFGSM,
         Pinprick,
     )
@@ -50,6 +52,7 @@ __all__ = [
     "ATTACKS",
     "DIFGSM",
     "FGSM",
+    "FMN",
     "IFGSM",
     "LBFGS",
     "MIFGSM",

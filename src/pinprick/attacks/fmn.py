@@ -1,0 +1,147 @@
+"""FMN: gradient steps projected onto a ball whose radius closes in on the boundary.
+
+Pintor, Roli, Brendel, Biggio: Fast minimum-norm adversarial attacks through adaptive norm
+constraints. NeurIPS 2021.
+
+    eps   = eps * (1 - gamma), at most |best|_p         where x + d fooled
+    eps   = eps * (1 + gamma)                           where it did not, but once did
+    eps   = |d|_p + margin / |g|_q                      where it never did; q is dual to p
+    d     = clip(project(d - a * g / |g|_2, eps))       clip: x + d stays in [0, 1]
+
+``g`` is the gradient of the margin. With l0 the radius is a number of elements: it begins at 1, is
+rounded down, moves by 1 at least, and the projection keeps the elements that changed most. ``a``
+falls from ``step_size`` to a hundredth and ``gamma`` to 0.001, along half a cosine. The smallest
+``x + d`` that fooled is kept. One forward and one backward pass a step.
+
+Differs from the paper: until an image fools, its radius is 0.001 longer than the last line says, or
+a linear model would be led onto the boundary and never across. No radius is larger than the box
+needs, and elements that may not change have no gradient. The projection for l0 keeps exactly
+``eps`` elements, of equal ones the first, where other code keeps one too many, or all at 0.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.errors import BadInput
+from pinprick.parts.balls import NORMS, Norm, into_l1, into_l2, into_linf, largest, size
+from pinprick.parts.best import Best
+from pinprick.parts.box import keep_allowed
+from pinprick.parts.choice import check_choice
+from pinprick.problem import Problem
+from pinprick.types import Images, Mask, PerImage
+
+_LAST_GAMMA = 0.001
+_LOOK = 16  # steps between two looks at the largest l0 radius, each of which waits for the device
+_DUAL: dict[Norm, Norm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FMN(Attack):
+    """Projected gradient steps in a ball that shrinks while the image fools and grows while not.
+
+    Attributes:
+        norm: What is kept small, "l0" (elements), "l1", "l2" or "linf".
+        steps: Number of gradient steps, ``K``.
+        step_size: Euclidean length of the first step, ``alpha_0``, where pixel values run from
+            0 to 1.
+        gamma: By what share the radius changes in the first step, ``gamma_0``.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="fmn",
+        title="FMN",
+        norm="l0",
+        unit="elements",
+        kind="minimal",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        paper="arXiv:2102.12827",
+    )
+
+    norm: Norm = "l0"
+    steps: int = 1000
+    step_size: float = 1.0
+    gamma: float = 0.05
+
+    def __post_init__(self) -> None:
+        check_choice("fmn", "norm", self.norm, NORMS)
+        if self.steps < 1:
+            raise BadInput(f"fmn needs steps >= 1, got {self.steps}")
+        if not 0 < self.step_size < math.inf:
+            raise BadInput(f"fmn needs step_size > 0, got {self.step_size:g}")
+        if not _LAST_GAMMA <= self.gamma < 1:
+            raise BadInput(f"fmn needs gamma from {_LAST_GAMMA} to below 1, got {self.gamma:g}")
+
+    def facts(self) -> Card:
+        return replace(
+            self.card,
+            norm=self.norm,
+            unit="elements" if self.norm == "l0" else None,
+            max_forwards=self.steps,
+            max_backwards=self.steps,
+        )
+
+    def __call__(self, problem: Problem) -> Images:
+        best, goal = Best(problem.images), problem.goal
+        precise = torch.promote_types(problem.images.dtype, torch.float32)
+        clean = problem.images.to(precise)
+        adv, widest = clean, self._widest(clean)
+        radius, most = torch.ones_like(widest), 1
+        for step in range(self.steps):
+            asked = adv.to(problem.images.dtype)
+            logits, grad = problem.logits_and_gradient(asked, goal.margin)
+            slope = keep_allowed(grad.to(precise), torch.zeros_like(clean), problem.allowed)
+            slope, delta = slope.flatten(1), (asked.to(precise) - clean).flatten(1)
+            met, length = goal.met(logits), size(delta, self.norm)
+            best.offer(asked, length, met)
+
+            gamma = _annealed(self.gamma, _LAST_GAMMA, step / self.steps)
+            if self.norm == "l0":
+                radius = _count(radius, gamma, met, best.cost)
+                grown = max(most + 1, math.ceil(most * (1 + gamma)))
+                most = int(radius.max()) if step % _LOOK == 0 else min(grown, delta.shape[1])
+            else:
+                gap = goal.margin(logits).to(precise).abs().nan_to_num(0.0)
+                ahead = gap / size(slope, _DUAL[self.norm]).clamp_min(1e-12)
+                reach = (length + ahead) * (1 + _LAST_GAMMA)
+                radius = _radius(radius, gamma, met, best.cost, reach)
+            radius = torch.minimum(radius, widest)
+
+            rate = _annealed(self.step_size, self.step_size / 100, step / self.steps)
+            delta = delta - rate * slope / size(slope, "l2").clamp_min(1e-12).unsqueeze(1)
+            adv = (clean + self._project(delta, radius, most).view_as(clean)).clamp(0, 1)
+        return best.images
+
+    def _widest(self, clean: Images) -> PerImage:
+        """The radius of the smallest ball that holds the box."""
+        return size(torch.maximum(clean, 1 - clean).flatten(1), self.norm)
+
+    def _project(self, delta: Tensor, radius: PerImage, most: int) -> Tensor:
+        if self.norm == "l0":
+            return torch.where(largest(delta.abs(), radius, most), delta, 0)
+        project = {"l1": into_l1, "l2": into_l2, "linf": into_linf}[self.norm]
+        return project(delta, radius)
+
+
+def _count(radius: PerImage, gamma: float, met: Mask, best: PerImage) -> PerImage:
+    """The next number of elements: one fewer at least, or one more."""
+    fewer = torch.minimum(radius - 1, (radius * (1 - gamma)).floor())
+    more = torch.maximum(radius + 1, (radius * (1 + gamma)).floor())
+    return torch.where(met, torch.minimum(fewer, best), more).clamp_min(1)
+
+
+def _radius(radius: PerImage, gamma: float, met: Mask, best: PerImage, reach: PerImage) -> PerImage:
+    """The next radius; ``reach`` is where the boundary lies to first order."""
+    outside = torch.where(best.isfinite(), radius * (1 + gamma), reach)
+    return torch.where(met, torch.minimum(radius * (1 - gamma), best), outside)
+
+
+def _annealed(first: float, last: float, done: float) -> float:
+    """From ``first`` to ``last`` along half a cosine."""
+    return last + (first - last) * (1 + math.cos(math.pi * done)) / 2

@@ -1,0 +1,61 @@
+"""Projections: inside the ball, no nearer point there, and exactly so many elements."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from pinprick.oracle import exact_images
+from pinprick.parts.balls import into_l1, into_l2, into_linf, largest, size
+
+INTO = {"l1": into_l1, "l2": into_l2, "linf": into_linf}
+
+
+def some_changes() -> Tensor:
+    return exact_images(5, (1, 3, 4)).flatten(1) * 2 - 1
+
+
+def test_norms_are_those_of_torch() -> None:
+    delta = some_changes()
+    delta[0, :3] = 0
+    for norm, order in (("l0", 0), ("l1", 1), ("l2", 2), ("linf", torch.inf)):
+        torch.testing.assert_close(size(delta, norm), delta.norm(p=order, dim=1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("norm", sorted(INTO))
+def test_no_point_of_the_ball_is_nearer(norm: str) -> None:
+    """The projection ``p`` of ``d`` has (d - p) * (z - p) <= 0 for every ``z`` of the ball."""
+    delta = some_changes()
+    radius = torch.tensor([0.0, 0.1, 0.5, 0.9, 1.0]) * size(delta, norm)  # type: ignore[arg-type]
+    nearest = INTO[norm](delta, radius)
+    torch.testing.assert_close(size(nearest, norm), radius)  # type: ignore[arg-type]
+    corners = torch.eye(12).double() if norm == "l1" else torch.cat((some_changes(), delta.sign()))
+    for corner in torch.cat((corners, -corners)):
+        inside = INTO[norm](corner.expand_as(delta), radius)
+        assert ((delta - nearest) * (inside - nearest)).sum(dim=1).max() <= 1e-12
+
+
+@pytest.mark.parametrize("norm", sorted(INTO))
+def test_what_is_inside_stays_where_it_is(norm: str) -> None:
+    delta = some_changes()
+    for radius in (size(delta, norm) * 1.0001, torch.full((5,), torch.inf).double()):  # type: ignore[arg-type]
+        assert torch.equal(INTO[norm](delta, radius), delta)
+
+
+def test_shrinks_by_the_same_amount_in_l1() -> None:
+    delta = torch.tensor([[3.0, -2.0, 0.5]])
+    assert into_l1(delta, torch.tensor([3.0])).tolist() == [[2.0, -1.0, 0.0]]
+
+
+def test_chooses_exactly_so_many() -> None:
+    values = torch.tensor([[1.0, 3.0, 2.0, 5.0]]).expand(6, 4)
+    count = torch.tensor([0, 1, 2, 3, 4, 9])
+    chosen = largest(values, count, most=9)
+    assert chosen.sum(dim=1).tolist() == [0, 1, 2, 3, 4, 4]
+    assert chosen[2].tolist() == [False, True, False, True]
+
+
+def test_of_equal_values_the_first_are_chosen_whatever_the_bound() -> None:
+    values = torch.tensor([[1.0, 2.0, 1.0, 1.0, 0.0, 2.0, 1.0]])
+    for most in range(4, 9):
+        chosen = largest(values, torch.tensor([4]), most)
+        assert chosen.tolist() == [[True, True, True, False, False, True, False]]
