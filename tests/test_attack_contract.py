@@ -32,6 +32,7 @@ from pinprick.selftest import Counting
 
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
     "fmn": {"steps": 40},
+    "pgd0": {"k": 3, "steps": 10, "restarts": 2},
     "pinprick": {"max_forwards": 60},
     "sigma_zero": {"steps": 40},
     "wifgsm": {"steps": 30},
@@ -42,6 +43,15 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
     "fmn l1": {"name": "fmn", "norm": "l1", "steps": 40},
     "fmn l2": {"name": "fmn", "norm": "l2", "steps": 40},
     "fmn linf": {"name": "fmn", "norm": "linf", "steps": 40},
+    "pgd0 by the sigma map": {"name": "pgd0", "k": 8, "steps": 5, "restarts": 1, "kappa": 0.8},
+    "pgd0 for the smallest k": {
+        "name": "pgd0",
+        "k": "smallest",
+        "steps": 5,
+        "restarts": 1,
+        "rounds": 4,
+        "unit": "elements",
+    },
     "pinprick in pixels": {"name": "pinprick", "max_forwards": 60, "unit": "pixels"},
     "sigma_zero with a stop": {"name": "sigma_zero", "steps": 40, "stop_at": 3},
     "tifgsm with all": {"name": "tifgsm", "steps": 3, "momentum": 1.0, "diversity": 0.7},

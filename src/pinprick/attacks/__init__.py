@@ -10,6 +10,7 @@ from pinprick.attacks.ifgsm import IFGSM
 from pinprick.attacks.lbfgs import LBFGS
 from pinprick.attacks.mifgsm import MIFGSM
 from pinprick.attacks.pgd import PGD
+from pinprick.attacks.pgd0 import PGD0
 from pinprick.attacks.pinprick import Pinprick
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.attacks.sigma_zero import SigmaZero
@@ -37,6 +38,7 @@ ATTACKS: dict[str, type[Attack]] = {
         FMN,
         WIFGSM,
         Pinprick,
+        PGD0,
     )
 }
 
@@ -57,6 +59,7 @@ __all__ = [
     "LBFGS",
     "MIFGSM",
     "PGD",
+    "PGD0",
     "RFGSM",
     "TIFGSM",
     "WIFGSM",
