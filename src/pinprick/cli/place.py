@@ -10,6 +10,8 @@ from pinprick.errors import BadInput
 from pinprick.model import Classifier
 from pinprick.zoo import load_model
 
+_SMALL = 64  # side of a picture that a CPU is not kept busy by
+
 
 def load_on(name: str, device: str, *, trust: bool = False) -> Classifier:
     """The model called ``name`` on ``device``, "auto" being a GPU where there is one."""
@@ -33,9 +35,13 @@ def find_device(name: str) -> torch.device:
 
 
 def choose_batch_size(given: int | None, model: Classifier) -> int | None:
-    """One at a time on a CPU, where batches gain nothing and each picture then has its own time."""
+    """One at a time on a CPU, where batches of large pictures gain nothing.
+
+    Each picture then has its own time. Small ones do gain, so they go together as everywhere.
+    """
     on_cpu = model.device is None or model.device.type == "cpu"
-    return 1 if given is None and on_cpu else given
+    small = model.size is not None and max(model.size) <= _SMALL
+    return 1 if given is None and on_cpu and not small else given
 
 
 def surroundings(model: Classifier) -> dict[str, str]:
