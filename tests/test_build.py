@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pinprick import ATTACKS, Attack, BadInput, Card, Problem, UnknownName, build, describe
 from pinprick.attacks import IFGSM, Greedy, find_attack
+from pinprick.attacks.build import build_quick
 from pinprick.types import Images
 
 
@@ -27,6 +28,7 @@ class Everything(Attack):
         targeted=False,
         paper="",
     )
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"quick": {"steps": 1, "eps": 0.5}}
 
     eps: float = 0.1
     steps: int = 3
@@ -51,6 +53,22 @@ def _one_more(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_name_is_enough() -> None:
     assert build("ifgsm") == IFGSM()
     assert build({"name": "greedy", "max_pixels": 7}) == Greedy(max_pixels=7)
+
+
+def test_a_preset_stands_for_settings_and_gives_way_to_those_beside_it() -> None:
+    assert build({"name": "everything", "preset": "quick"}) == Everything(steps=1, eps=0.5)
+    both = build({"name": "everything", "preset": "quick", "eps": "1/8"})
+    assert both == Everything(steps=1, eps=1 / 8)
+    assert build(describe(both)) == both
+    assert build_quick("everything") == Everything(steps=1, eps=0.5)
+    assert build_quick("ifgsm") == IFGSM()
+
+
+def test_a_preset_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UnknownName, match="no preset of everything is called 'quik'; did you mean"):
+        build({"name": "everything", "preset": "quik"})
+    with pytest.raises(UnknownName, match="no option of ifgsm is called 'preset'"):
+        build({"name": "ifgsm", "preset": "quick"})
 
 
 def test_describing_spells_out_every_default() -> None:

@@ -18,6 +18,7 @@ from pinprick import (
     least_likely,
     run_attack,
 )
+from pinprick.attacks.build import build_quick
 from pinprick.oracle import (
     exact_images,
     exact_linear,
@@ -241,7 +242,7 @@ def test_no_sparse_attack_beats_the_optimum_nor_strays_far_from_it(name: str, cl
     images = sure_images(model, exact_images(12, shape, seed=6))
     with torch.no_grad():
         labels = model(images).argmax(dim=1)
-    attack = ATTACKS[name]()
+    attack = build_quick(name)
     result = run_attack(attack, model, images, labels)
     fewest = fewest_pixels if attack.facts().unit == "pixels" else fewest_elements
     needed = result.needed_pixels if attack.facts().unit == "pixels" else result.needed_elements
@@ -260,7 +261,7 @@ def test_a_targeted_sparse_attack_is_held_to_the_integer_program(name: str) -> N
         logits = model(images)
     labels = logits.argmax(dim=1)
     goal = Goal(labels, least_likely(logits, labels))
-    attack = ATTACKS[name]()
+    attack = build_quick(name)
     result = run_attack(attack, model, images, labels, targets=goal.targets)
     unit = attack.facts().unit or "elements"
     needed = result.needed_pixels if unit == "pixels" else result.needed_elements

@@ -1,7 +1,8 @@
 """Attacks as plain data and back: ``build(describe(attack)) == attack``.
 
 Plain data is what JSON and TOML hold: ``{"name": "pgd", "eps": 0.03, "steps": 20}``. Values may
-also come as text from the shell ("8/255", "none", "true"). An attack held by another nests.
+also come as text from the shell ("8/255", "none", "true"). An attack held by another nests. Where
+there are presets, ``preset`` names one; settings given beside it go before the preset's.
 """
 
 import math
@@ -25,6 +26,8 @@ def build(spec: str | Mapping[str, Any]) -> Attack:
     cls = find_attack(options.pop("name"))
     hints = typing.get_type_hints(cls)
     known = _settings(cls)
+    if cls.presets and "preset" in options:
+        options = {**_preset(cls, options.pop("preset")), **options}
     values = {}
     for key, value in options.items():
         if key not in known:
@@ -33,10 +36,22 @@ def build(spec: str | Mapping[str, Any]) -> Attack:
     return cls(**values)
 
 
+def build_quick(name: str) -> Attack:
+    """The attack of this name under its quick preset, or as it is where it has none."""
+    quick = "quick" in find_attack(name).presets
+    return build({"name": name, "preset": "quick"} if quick else name)
+
+
 def describe(attack: Attack) -> dict[str, Any]:
     """The attack as plain data, with every default spelled out."""
     settings = {key: _plain(getattr(attack, key)) for key in _settings(type(attack))}
     return {"name": attack.card.name, **settings}
+
+
+def _preset(cls: type[Attack], name: Any) -> Mapping[str, Any]:
+    if name not in cls.presets:
+        raise UnknownName(f"preset of {cls.card.name}", str(name), cls.presets)
+    return cls.presets[name]
 
 
 def _settings(cls: type[Attack]) -> list[str]:
