@@ -54,6 +54,7 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
     },
     "pinprick in pixels": {"name": "pinprick", "max_forwards": 60, "unit": "pixels"},
     "sigma_zero with a stop": {"name": "sigma_zero", "steps": 40, "stop_at": 3},
+    "sparsefool to the boundary": {"name": "sparsefool", "lam": 1.0, "eps": 0.5},
     "tifgsm with all": {"name": "tifgsm", "steps": 3, "momentum": 1.0, "diversity": 0.7},
     "wifgsm from pgd": {"name": "wifgsm", "steps": 20, "start": {"name": "pgd", "eps": 0.3}},
     "wifgsm unbounded": {

@@ -14,6 +14,7 @@ from pinprick.attacks.pgd0 import PGD0
 from pinprick.attacks.pinprick import Pinprick
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.attacks.sigma_zero import SigmaZero
+from pinprick.attacks.sparsefool import SparseFool
 from pinprick.attacks.tifgsm import TIFGSM
 from pinprick.attacks.wifgsm import WIFGSM
 from pinprick.errors import UnknownName
@@ -34,6 +35,7 @@ ATTACKS: dict[str, type[Attack]] = {
         DeepFool,
         # l0, white-box
         Greedy,
+        SparseFool,
         SigmaZero,
         FMN,
         WIFGSM,
@@ -69,5 +71,6 @@ __all__ = [
     "Greedy",
     "Pinprick",
     "SigmaZero",
+    "SparseFool",
     "find_attack",
 ]

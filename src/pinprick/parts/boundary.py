@@ -4,8 +4,8 @@ To first order class k overtakes the label y where ``x + r`` closes the gap,
 
     w_k = grad f_k - grad f_y,    gap_k = f_y - f_k,    distance_k = |gap_k| / |w_k|_q
 
-and the shortest ``r`` is along ``w_k`` in l2 (q = 2), along ``sign(w_k)`` in linf (q = 1). Values that
-stand at the edge of the box and would leave it, or may not change, are taken out of ``w_k``.
+and the shortest ``r`` is along ``w_k`` in l2 (q = 2), along ``sign(w_k)`` in linf (q = 1). Values
+that stand at the edge of the box and would leave it, or may not change, are taken out of ``w_k``.
 """
 
 from typing import Literal, NamedTuple
