@@ -35,6 +35,7 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
     "pgd0": {"k": 3, "steps": 10, "restarts": 2},
     "pinprick": {"max_forwards": 60},
     "sigma_zero": {"steps": 40},
+    "sparse_pgd": {"k": 3, "steps": 15},
     "wifgsm": {"steps": 30},
 }
 VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way through the code
@@ -55,6 +56,14 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
     "pinprick in pixels": {"name": "pinprick", "max_forwards": 60, "unit": "pixels"},
     "sigma_zero with a stop": {"name": "sigma_zero", "steps": 40, "stop_at": 3},
     "sparsefool to the boundary": {"name": "sparsefool", "lam": 1.0, "eps": 0.5},
+    "sparse_pgd unprojected": {"name": "sparse_pgd", "k": 3, "steps": 10, "projected": False},
+    "sparse_pgd for the smallest k": {
+        "name": "sparse_pgd",
+        "k": "smallest",
+        "steps": 5,
+        "rounds": 4,
+        "unit": "elements",
+    },
     "tifgsm with all": {"name": "tifgsm", "steps": 3, "momentum": 1.0, "diversity": 0.7},
     "wifgsm from pgd": {"name": "wifgsm", "steps": 20, "start": {"name": "pgd", "eps": 0.3}},
     "wifgsm unbounded": {

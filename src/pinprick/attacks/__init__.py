@@ -14,6 +14,7 @@ from pinprick.attacks.pgd0 import PGD0
 from pinprick.attacks.pinprick import Pinprick
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.attacks.sigma_zero import SigmaZero
+from pinprick.attacks.sparse_pgd import SparsePGD
 from pinprick.attacks.sparsefool import SparseFool
 from pinprick.attacks.tifgsm import TIFGSM
 from pinprick.attacks.wifgsm import WIFGSM
@@ -41,6 +42,7 @@ ATTACKS: dict[str, type[Attack]] = {
         WIFGSM,
         Pinprick,
         PGD0,
+        SparsePGD,
     )
 }
 
@@ -72,5 +74,6 @@ __all__ = [
     "Pinprick",
     "SigmaZero",
     "SparseFool",
+    "SparsePGD",
     "find_attack",
 ]

@@ -1,0 +1,176 @@
+"""sparse-PGD: a dense change and a mask of k pixels, both moved by the gradient.
+
+Zhong, Huang, Liu: Towards efficient training and evaluation of robust models against l0 bounded
+adversarial perturbations. ICML 2024.
+
+    adv = x + p * top_k(m)                             p in the box, m one number a pixel
+    p   = clip(p - a * eps * sign(G * top_k(m)))       projected
+    p   = clip(p - a * eps * sign(G))                  unprojected: G * sigmoid(m) has that sign
+    m   = m - b * sqrt(P) * h / |h|_2,     h = (sum_c G_c p_c) * sigmoid'(m)
+
+``G`` is the gradient of the cross-entropy at ``adv`` and ``P`` the number of pixels; the gradient
+passes straight through the choice of the k largest. Where that choice stays the same for
+``patience`` steps without fooling, ``m`` is drawn anew and ``p`` kept. One forward and one backward
+pass a step, and a forward pass at the end. An image leaves the batch as soon as it fools.
+
+Differs from the paper: it heads for targets, where the authors' code ignores them. The count of
+idle steps belongs to the image (in the authors' code it depends on the batch), and a fresh ``m`` is
+not moved by the gradient of the mask before it. It counts elements if asked, and seeks the smallest
+k with ``k="smallest"``, beginning at the sparsest image found so far.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.errors import BadInput
+from pinprick.parts.box import into_ball, keep_allowed
+from pinprick.parts.choice import check_choice
+from pinprick.parts.lowest import Lowest
+from pinprick.parts.signed import check_ball
+from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+from pinprick.types import Counts, Images, Mask
+
+_HEAD_START = 2.0  # by which pixels of the sparsest image so far stand above the others
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparsePGD(Attack):
+    """Signed steps of a dense change and gradient steps of the mask that lets k pixels through.
+
+    Attributes:
+        k: How many pixels may change, or "smallest" to seek the fewest for each image.
+        steps: Number of gradient steps for each k that is tried.
+        projected: Whether the change moves in the k chosen pixels alone, or everywhere.
+        step_size: Length of a step of the change as a share of ``eps``, ``a`` above.
+        mask_step: Root mean square of a step of the mask, ``b`` above.
+        patience: How many steps the choice of pixels may stay the same.
+        eps: Most that a value may change, where pixel values run from 0 to 1.
+        unit: Whether k counts "pixels", as in the paper, or "elements".
+        rounds: How many k are tried for an image at most, where the smallest is sought.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="sparse_pgd",
+        title="sparse-PGD",
+        norm="l0",
+        unit="pixels",
+        kind="budget",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        random=True,
+        paper="arXiv:2405.05075",
+    )
+
+    k: K = 20
+    steps: int = 300
+    projected: bool = True
+    step_size: float = 0.25
+    mask_step: float = 0.25
+    patience: int = 3
+    eps: float = 1.0
+    unit: Literal["elements", "pixels"] = "pixels"
+    rounds: int = 10
+
+    def __post_init__(self) -> None:
+        check_k("sparse_pgd", self.k, self.rounds)
+        check_ball("sparse_pgd", self.eps, self.steps, self.step_size)
+        check_choice("sparse_pgd", "unit", self.unit, ("elements", "pixels"))
+        if not 0 < self.mask_step < math.inf:
+            raise BadInput(f"sparse_pgd needs mask_step > 0, got {self.mask_step:g}")
+        if self.patience < 1:
+            raise BadInput(f"sparse_pgd needs patience >= 1, got {self.patience}")
+
+    def facts(self) -> Card:
+        seeks = self.k == "smallest"
+        rounds = self.rounds if seeks else 1
+        return replace(
+            self.card,
+            unit=self.unit,
+            kind="minimal" if seeks else "budget",
+            max_forwards=rounds * (self.steps + 1),
+            max_backwards=rounds * self.steps,
+        )
+
+    def __call__(self, problem: Problem) -> Images:
+        return run_at_k(problem, self._descend, Units(self.unit), self.k, self.rounds)
+
+    def _descend(
+        self, problem: Problem, k: Counts, near: Images, trial: int
+    ) -> tuple[Images, Mask]:
+        """The best try at one k for each image, and where it fooled."""
+        tries, most, units = Lowest(problem.images), int(k.max()), Units(self.unit)
+        rows = torch.arange(len(problem), device=k.device)  # images not fooled yet
+        moved, weight = self._begin(problem, near, trial)
+        chosen, idle = _largest(weight, k, most), torch.zeros_like(k)
+        for step in range(self.steps):
+            adv = torch.where(units.spread(chosen, moved), moved, problem.images)
+            logits, grad = problem.logits_and_gradient(adv, problem.goal.cross_entropy)
+            left = ~tries.offer(adv, logits, problem.goal, rows)
+            problem, rows, k, grad = problem[left], rows[left], k[left], grad[left]
+            moved, weight, chosen, idle = moved[left], weight[left], chosen[left], idle[left]
+            if not len(rows):
+                return tries.images, tries.met
+
+            weight = weight - self.mask_step * self._mask_slope(problem, grad, moved, weight)
+            moved = self._move(problem, grad, moved, chosen)
+            before, chosen = chosen, _largest(weight, k, most)
+            idle = torch.where((chosen == before).all(dim=1), idle + 1, 0)
+            stuck = (idle >= self.patience).nonzero().flatten()
+            if len(stuck):
+                fresh = self._draw(problem[stuck], trial * self.steps + step + 1)
+                weight = weight.index_copy(0, stuck, fresh)
+                chosen = chosen.index_copy(0, stuck, _largest(fresh, k[stuck], most))
+                idle = idle.index_fill(0, stuck, 0)
+        adv = torch.where(units.spread(chosen, moved), moved, problem.images)
+        tries.offer(adv, problem.logits(adv), problem.goal, rows)
+        return tries.images, tries.met
+
+    def _begin(self, problem: Problem, near: Images, trial: int) -> tuple[Images, Tensor]:
+        """A random dense change and random weights, with what was found so far in front."""
+        images, dtype = problem.images, problem.images.dtype
+        draw = problem.rng.uniform(*images.shape[1:], step=trial, use="sparse_pgd change")
+        moved = into_ball(images + self.eps * (2 * draw.to(dtype) - 1), images, self.eps)
+        moved = torch.where(near != images, near, keep_allowed(moved, images, problem.allowed))
+        ahead = _HEAD_START * Units(self.unit).changed(near, images)
+        return moved, self._draw(problem, trial * self.steps) + ahead
+
+    def _draw(self, problem: Problem, step: int) -> Tensor:
+        """Random weights, one a unit; minus infinity where nothing may change."""
+        units = Units(self.unit)
+        count = units.total(problem.images[:1]).shape[1]
+        weight = problem.rng.normal(count, step=step, use="sparse_pgd mask")
+        if problem.allowed is None:
+            return weight
+        return weight.masked_fill(units.largest(problem.allowed.float()) == 0, -torch.inf)
+
+    def _mask_slope(self, problem: Problem, grad: Images, moved: Images, weight: Tensor) -> Tensor:
+        """The gradient of the weights at a root mean square of one; all zero stays that."""
+        promise = Units(self.unit).total((grad * (moved - problem.images)).float())
+        on = weight.sigmoid()
+        slope = promise * on * (1 - on)
+        size = slope.square().mean(dim=1, keepdim=True).sqrt()
+        return slope / size.where(size > 0, 1)
+
+    def _move(self, problem: Problem, grad: Images, moved: Images, chosen: Tensor) -> Images:
+        """One signed step of the change, back into the ball, the box and the mask."""
+        if self.projected:
+            grad = grad * Units(self.unit).spread(chosen, grad)
+        stepped = moved - self.step_size * self.eps * grad.sign()
+        stepped = into_ball(stepped, problem.images, self.eps)
+        return keep_allowed(stepped, problem.images, problem.allowed)
+
+
+def _largest(weight: Tensor, k: Counts, most: int) -> Tensor:
+    """A mask of the ``k`` largest weights of each row that are finite."""
+    values, places = weight.topk(min(most, weight.shape[1]), dim=1)
+    rank = torch.arange(values.shape[1], device=weight.device)
+    chosen = (rank < k.unsqueeze(1)) & values.isfinite()
+    return torch.zeros_like(weight, dtype=torch.bool).scatter_(1, places, chosen)
