@@ -1,7 +1,7 @@
 """Does our σ-zero do what adv-lib's does? Same model, same images, side by side.
 
     pip install adv-lib     in an environment of its own; it is no dependency of the package
-    python benchmarks/parity_sigma_zero.py --case package.module:function [--count 64]
+    python benchmarks/parity/sigma_zero.py --case package.module:function [--count 64]
         [--steps 100] [--device cuda]
 
 The two differ in rounding and in the learning rate, which in adv-lib follows the schedule one step
@@ -12,13 +12,16 @@ counts is printed in units of its own standard error, and above 3 the script fai
 import argparse
 import math
 import sys
+from pathlib import Path
 
 import torch
 from adv_lib.attacks.sigma_zero import sigma_zero
-from case import read_case
 
 from pinprick import run_attack
 from pinprick.attacks import SigmaZero
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from case import read_case
 
 
 def main() -> int:
