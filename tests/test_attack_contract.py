@@ -33,6 +33,7 @@ from pinprick.selftest import Counting
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
     "fmn": {"steps": 40},
     "pgd0": {"k": 3, "steps": 10, "restarts": 2},
+    "greedyfool": {"steps": 30, "trials": 6},
     "pinprick": {"max_forwards": 60},
     "sigma_zero": {"steps": 40},
     "sparse_pgd": {"k": 3, "steps": 15},
@@ -52,6 +53,19 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "restarts": 1,
         "rounds": 4,
         "unit": "elements",
+    },
+    "greedyfool by the hill cost": {
+        "name": "greedyfool",
+        "steps": 12,
+        "trials": 3,
+        "eps": 0.4,
+        "distortion": "hill",
+    },
+    "greedyfool by the sigma map": {
+        "name": "greedyfool",
+        "steps": 20,
+        "trials": 0,
+        "distortion": "sigma",
     },
     "pinprick in pixels": {"name": "pinprick", "max_forwards": 60, "unit": "pixels"},
     "sigma_zero with a stop": {"name": "sigma_zero", "steps": 40, "stop_at": 3},

@@ -6,6 +6,7 @@ from pinprick.attacks.difgsm import DIFGSM
 from pinprick.attacks.fgsm import FGSM
 from pinprick.attacks.fmn import FMN
 from pinprick.attacks.greedy import Greedy
+from pinprick.attacks.greedyfool import GreedyFool
 from pinprick.attacks.ifgsm import IFGSM
 from pinprick.attacks.lbfgs import LBFGS
 from pinprick.attacks.mifgsm import MIFGSM
@@ -37,6 +38,7 @@ ATTACKS: dict[str, type[Attack]] = {
         # l0, white-box
         Greedy,
         SparseFool,
+        GreedyFool,
         SigmaZero,
         FMN,
         WIFGSM,
@@ -71,6 +73,7 @@ __all__ = [
     "Card",
     "DeepFool",
     "Greedy",
+    "GreedyFool",
     "Pinprick",
     "SigmaZero",
     "SparseFool",
