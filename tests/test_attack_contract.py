@@ -32,6 +32,7 @@ from pinprick.selftest import Counting
 
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
     "fmn": {"steps": 40},
+    "corner_search": {"singles": 40, "tries": 10, "max_pixels": 4},
     "pgd0": {"k": 3, "steps": 10, "restarts": 2},
     "greedyfool": {"steps": 30, "trials": 6},
     "pinprick": {"max_forwards": 60},
@@ -45,6 +46,13 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
     "fmn l1": {"name": "fmn", "norm": "l1", "steps": 40},
     "fmn l2": {"name": "fmn", "norm": "l2", "steps": 40},
     "fmn linf": {"name": "fmn", "norm": "linf", "steps": 40},
+    "corner_search by the sigma map": {
+        "name": "corner_search",
+        "tries": 10,
+        "max_pixels": 10,
+        "pixel_step": 3,
+        "kappa": 5.0,
+    },
     "pgd0 by the sigma map": {"name": "pgd0", "k": 8, "steps": 5, "restarts": 1, "kappa": 0.8},
     "pgd0 for the smallest k": {
         "name": "pgd0",

@@ -1,6 +1,7 @@
 """All attacks, by name. To add one: write its file, then add its line here."""
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.corner_search import CornerSearch
 from pinprick.attacks.deepfool import DeepFool
 from pinprick.attacks.difgsm import DIFGSM
 from pinprick.attacks.fgsm import FGSM
@@ -45,6 +46,7 @@ ATTACKS: dict[str, type[Attack]] = {
         Pinprick,
         PGD0,
         SparsePGD,
+        CornerSearch,
     )
 }
 
@@ -71,6 +73,7 @@ __all__ = [
     "WIFGSM",
     "Attack",
     "Card",
+    "CornerSearch",
     "DeepFool",
     "Greedy",
     "GreedyFool",

@@ -19,8 +19,9 @@ where a restart begins at the sparsest image found so far.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -66,6 +67,9 @@ class PGD0(Attack):
         random=True,
         paper="arXiv:1909.05040",
     )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "sigma": {"kappa": 0.8, "k": 50, "steps": 20, "step_size": 0.075, "restarts": 3},
+    }
 
     k: K = 5
     steps: int = 100
