@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pinprick.attacks.wifgsm import apply_gates, room
+from pinprick.attacks.wifgsm.learning import apply_gates, room
 from pinprick.parts.heaviside import heaviside, heaviside_slope
 
 BOXES = st.sampled_from(("symmetric", "directed"))

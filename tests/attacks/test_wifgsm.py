@@ -124,7 +124,7 @@ def test_a_start_that_fails_is_run_again_towards_the_class_to_reach(
     assert failed.any()
     others = first.adversarial_logits.scatter(1, labels.unsqueeze(1), -torch.inf)
     again = run_attack(weak, linear, images, labels, targets=others.argmax(dim=1))
-    seen = shown(WIFGSM(start=weak, steps=1), linear, images, Goal(labels))
+    seen = shown(WIFGSM(start=weak, steps=1, tau=0.3), linear, images, Goal(labels))
     assert len(seen) == 1 + 1 + 1 + 2  # start, its result, start of those that failed, one step
     assert len(seen[2]) == int(failed.sum())
     assert not torch.equal(again.adversarial[failed], first.adversarial[failed])
@@ -136,6 +136,20 @@ def test_where_the_start_fails_it_heads_for_the_strongest_other_class(
     weak = IFGSM(eps=1 / 1024, steps=1, step_size=None)
     assert not run_attack(weak, linear, images, labels).success.all()
     assert run_attack(WIFGSM(start=weak), linear, images, labels).success.all()
+
+
+def test_where_no_gates_have_fooled_they_are_all_opened() -> None:
+    """In one step from the first gates, which tau shuts, nothing can be found."""
+    model = exact_linear(10, (3, 8, 8), seed=1)
+    images = sure_images(model, exact_images(10, (3, 8, 8)))
+    with torch.no_grad():
+        labels = model(images).argmax(dim=1)
+    once = run_attack(WIFGSM(steps=1, tau=0.3), model, images, labels)
+    again = run_attack(WIFGSM(steps=1), model, images, labels)
+    assert not once.success.any()
+    assert again.success.all()
+    assert (again.l0_elements > images[0].numel() / 2).all()
+    assert (again.forwards <= 2 * 10 + 1 + 4).all()
 
 
 def test_the_symmetric_box_has_no_room_at_the_ends() -> None:

@@ -9,9 +9,9 @@ attack. 2025. Equations 6 to 22 and Algorithm 1.
     w       = w - lr * v,   v = momentum * v + grad J       H' replaced by q_a, a Gaussian
     x*      = x + Omega * H(w) * delta                      Omega: room that stays in [0, 1]
 
-``H`` and ``q_a`` are in ``parts/heaviside.py``. Two forward passes a step, one for the gradient and
-one to judge ``x*``, and one backward pass; before that those of the start, once or twice, and, if
-there is no target, one forward pass to see the class it reaches.
+The steps are in ``learning.py``, ``H`` and ``q_a`` in ``parts/heaviside.py``. Two forward passes a
+step, one for the gradient and one to judge ``x*``, and one backward pass; before that those of the
+start, once or twice, and, if there is no target, one forward pass to see the class it reaches.
 
 Where the text cannot be taken literally, and what is done instead:
 
@@ -32,6 +32,8 @@ Where the text cannot be taken literally, and what is done instead:
 - Shut gates. Where w is 0, Algorithm 1 has the slope q_a(0); in Equation 20 the ReLU is flat there
   and nothing pulls a gate shut that is shut already. ``penalise`` says which, "all" or "open". With
   "open", gates pass through the width of q_a in one step, and ``lam`` has next to no effect.
+- Lost images. Where no gates have fooled after all steps, they are all opened and the steps taken
+  anew, shutting from there; not with a tau of one's own.
 - Result. Not the last gates, but the sparsest valid image that met the goal.
 - Where the start does not change the class, ``y_adv`` is the strongest other class after it, and
   the start is run again towards that, as Algorithm 1 has it: a start that led nowhere leaves gates
@@ -46,19 +48,14 @@ import torch
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.ifgsm import IFGSM
+from pinprick.attacks.wifgsm.learning import TAU, Box, Learning
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.parts.best import Best
 from pinprick.parts.choice import check_choice
-from pinprick.parts.heaviside import heaviside, heaviside_slope
-from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images, Labels
 
-Box = Literal["symmetric", "directed"]
-
-_TAU = 0.30  # the printed value, where the search for others begins
-_LOWEST, _HIGHEST = 1e-4, 2.0  # no gate stays open under a tau above 2
 _LARGEST_DRAW = 5.8  # of ``Streams.normal``
 
 
@@ -93,6 +90,7 @@ class WIFGSM(Attack):
         targeted=True,
         masked=True,
         paper="Towards interpretable adversarial examples via sparse adversarial attack, 2025",
+        revision=2,
     )
 
     start: Attack = field(default_factory=IFGSM)
@@ -128,7 +126,7 @@ class WIFGSM(Attack):
     def printed(cls, **settings: Any) -> "WIFGSM":
         """The text as it stands, with the authors' scale: one tau, no bound, the symmetric box."""
         as_it_stands = {
-            "tau": _TAU,
+            "tau": TAU,
             "loss_scale": 1e5,
             "penalise": "open",
             "box": "symmetric",
@@ -165,52 +163,42 @@ class WIFGSM(Attack):
     def facts(self) -> Card:
         start = self.start.facts()
         forwards, backwards = start.max_forwards, start.max_backwards
+        turns = 2 if self.tau is None and self.bounded else 1
         survive = self._first_tau() < _LARGEST_DRAW * _radius(self.start)  # the first shrinking
         return replace(
             self.card,
             targeted=start.targeted,
             masked=start.masked,
             random=start.random or (self.gates == "normal" and survive),
-            max_forwards=None if forwards is None else 2 * forwards + 1 + 2 * self.steps,
-            max_backwards=None if backwards is None else 2 * backwards + self.steps,
+            max_forwards=None if forwards is None else 2 * forwards + 1 + 2 * turns * self.steps,
+            max_backwards=None if backwards is None else 2 * backwards + turns * self.steps,
         )
 
     def __call__(self, problem: Problem) -> Images:
-        eps, images, best = _radius(self.start), problem.images, Best(problem.images)
-        count = Units("elements").count
+        best, rows = Best(problem.images), torch.arange(len(problem), device=problem.images.device)
         started, reached = self._dense(problem)
-        towards = Goal(problem.goal.labels, reached)
-
-        clean = images.to(torch.promote_types(images.dtype, torch.float32))
-        delta = started.to(clean.dtype) - clean
-        omega = room(clean, delta, self.box) / eps
-        w, velocity = self._first_gates(problem).to(clean.dtype), torch.zeros_like(clean)
-        tau = clean.new_full((len(clean), 1, 1, 1), self._first_tau())
-        for _ in range(self.steps):
-            w = (w - tau / eps).clamp(min=0)
-            if self.bounded:
-                w = torch.minimum(w, omega)
-            soft = clean + w * delta
-            asked = (soft.clamp(0, 1) if self.bounded else soft).to(images.dtype)
-            logits, grad = problem.logits_and_gradient(asked, towards.cross_entropy)
-            valid = apply_gates(clean, delta, omega, w).to(images.dtype)
-            met = problem.goal.met(problem.logits(valid))
-            best.offer(valid, count(valid, images), met)
-            if self.bounded:
-                soft_met = problem.goal.met(logits)
-                best.offer(asked, count(asked, images), soft_met)
-                met = met | soft_met
-
-            penalty = self.lam * heaviside_slope(w, self.a)
-            if self.penalise == "open":
-                penalty = penalty * heaviside(w)
-            if self.tau is None:
-                penalty = penalty * tau / _TAU
-            velocity = self.momentum * velocity + self._scaled(grad * delta, penalty, eps)
-            w = w - self.lr * velocity
-            if self.tau is None:
-                factor = torch.where(met, self.tau_rate, 1 / self.tau_rate).to(tau.dtype)
-                tau = (tau * factor.view(-1, 1, 1, 1)).clamp(_LOWEST, _HIGHEST)
+        learn = Learning(
+            steps=self.steps,
+            lam=self.lam,
+            a=self.a,
+            tau=self._first_tau(),
+            tau_rate=self.tau_rate if self.tau is None else None,
+            lr=self.lr,
+            momentum=self.momentum,
+            loss_scale=self.loss_scale,
+            open_only=self.penalise == "open",
+            box=self.box,
+            bounded=self.bounded,
+            eps=_radius(self.start),
+        )
+        found = learn(problem, started, reached, self._first_gates(problem))
+        best.offer(found.images, found.cost, found.cost.isfinite(), rows)
+        if self.tau is None and self.bounded:
+            rows = best.cost.isinf().nonzero().squeeze(1)
+            if len(rows):  # all gates open, and shut from there
+                wide = torch.full_like(problem.images[rows], torch.inf)
+                found = learn(problem[rows], started[rows], reached[rows], wide)
+                best.offer(found.images, found.cost, found.cost.isfinite(), rows)
         return best.images
 
     def _dense(self, problem: Problem) -> tuple[Images, Labels]:
@@ -228,32 +216,12 @@ class WIFGSM(Attack):
         return started, reached
 
     def _first_tau(self) -> float:
-        return _TAU if self.tau is None else self.tau
+        return TAU if self.tau is None else self.tau
 
     def _first_gates(self, problem: Problem) -> Images:
         if self.gates == "zeros":
             return torch.zeros_like(problem.images)
         return problem.rng.normal(*problem.images.shape[1:], step=0, use="wifgsm gates")
-
-    def _scaled(self, slope: Images, penalty: Images, eps: float) -> Images:
-        """The gradient of the loss by the gates, at the scale that ``loss_scale`` asks for."""
-        if self.loss_scale is not None:
-            return self.loss_scale * (slope + penalty)
-        largest = slope.abs().amax(dim=(1, 2, 3), keepdim=True)
-        slope = slope / largest.clamp_min(torch.finfo(slope.dtype).tiny)
-        return (1 - self.momentum) / (self.lr * eps) * (slope + penalty)
-
-
-def room(images: Images, delta: Images, box: Box) -> Images:
-    """How far each value can go: to the nearer edge of [0, 1], or to that ``delta`` points at."""
-    if box == "symmetric":
-        return torch.minimum(images, 1 - images)
-    return torch.where(delta > 0, 1 - images, images)
-
-
-def apply_gates(images: Images, delta: Images, omega: Images, w: Images) -> Images:
-    """``x + Omega * H(w) * delta``: valid by Proposition 2, but for rounding, which is cut off."""
-    return (images + omega * heaviside(w) * delta).clamp(0, 1)
 
 
 def _radius(start: Attack) -> float:
