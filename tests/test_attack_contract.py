@@ -31,6 +31,7 @@ from pinprick.oracle import exact_images, exact_linear, sure_images
 from pinprick.selftest import Counting
 
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
+    "cw_l2": {"steps": 15, "searches": 3, "lr": 0.1, "weight": 1.0},
     "fmn": {"steps": 40},
     "corner_search": {"singles": 40, "tries": 10, "max_pixels": 4},
     "pgd0": {"k": 3, "steps": 10, "restarts": 2},
@@ -42,6 +43,15 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
 }
 VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way through the code
     "pgd with restarts": {"name": "pgd", "restarts": 3, "steps": 3},
+    "cw_l2 with confidence": {
+        "name": "cw_l2",
+        "steps": 15,
+        "searches": 3,
+        "lr": 0.1,
+        "weight": 1.0,
+        "confidence": 0.1,
+        "stop_early": False,
+    },
     "deepfool linf": {"name": "deepfool", "norm": "linf"},
     "fmn l1": {"name": "fmn", "norm": "l1", "steps": 40},
     "fmn l2": {"name": "fmn", "norm": "l2", "steps": 40},

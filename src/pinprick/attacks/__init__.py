@@ -2,6 +2,7 @@
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.corner_search import CornerSearch
+from pinprick.attacks.cw_l2 import CWL2
 from pinprick.attacks.deepfool import DeepFool
 from pinprick.attacks.difgsm import DIFGSM
 from pinprick.attacks.fgsm import FGSM
@@ -36,6 +37,7 @@ ATTACKS: dict[str, type[Attack]] = {
         # l2
         LBFGS,
         DeepFool,
+        CWL2,
         # l0, white-box
         Greedy,
         SparseFool,
@@ -60,6 +62,7 @@ def find_attack(name: str) -> type[Attack]:
 
 __all__ = [
     "ATTACKS",
+    "CWL2",
     "DIFGSM",
     "FGSM",
     "FMN",

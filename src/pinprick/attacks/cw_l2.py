@@ -1,0 +1,127 @@
+"""C&W L2: Adam on the distance and the margin together, with a search for the weight of the latter.
+
+Carlini, Wagner: Towards evaluating the robustness of neural networks. IEEE S&P 2017.
+
+    x' = (tanh(u) + 1) / 2
+    minimise over u   |x' - x|_2^2 + c * max(margin(f(x')) + confidence, 0)
+
+for several ``c``, image by image: ten times as much as long as none has fooled, then the middle
+between the largest that did not and the smallest that did. The nearest image that fooled is kept.
+With ``stop_early`` an image leaves a search when its loss falls by less than 0.01 % in a tenth of
+the steps. One forward and one backward pass a step.
+
+Differs from the paper: the distance is to the image itself, not to what is left of it after tanh
+and back; values that may not change are kept out of ``u``. The gradient of the hinge is that of the
+margin where the goal has not been met with confidence, so that a tie is pushed on, too.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.errors import BadInput
+from pinprick.parts.adam import Adam
+from pinprick.parts.best import Best
+from pinprick.parts.box import keep_allowed
+from pinprick.parts.tanh_box import from_free, slope, to_free
+from pinprick.problem import Problem
+from pinprick.types import Images, Mask, PerImage
+
+_LOOKS = 10  # how often a search looks for images that stand still
+_STILL = 0.9999  # a loss that is not below this share of the last look's
+
+
+@dataclass(frozen=True, kw_only=True)
+class CWL2(Attack):
+    """Adam on distance and margin in a space without a box, with a search for their balance.
+
+    Attributes:
+        steps: Most gradient steps of a search.
+        searches: How many weights ``c`` are tried for each image.
+        lr: Adam's learning rate, in units of ``u``.
+        weight: The first ``c``.
+        confidence: By how much of a logit the goal is to be met.
+        stop_early: Leave a search that stands still; a loss that swings may be taken for one.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="cw_l2",
+        title="C&W L2",
+        norm="l2",
+        kind="minimal",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        paper="arXiv:1608.04644",
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"steps": 125, "searches": 8, "lr": 0.05, "weight": 0.1, "stop_early": False}
+    }
+
+    steps: int = 10_000
+    searches: int = 9
+    lr: float = 0.01
+    weight: float = 1e-3
+    confidence: float = 0.0
+    stop_early: bool = True
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.searches < 1:
+            raise BadInput(
+                f"cw_l2 needs steps >= 1 and searches >= 1, got {self.steps} and {self.searches}"
+            )
+        for setting in ("lr", "weight"):
+            if not 0 < getattr(self, setting) < math.inf:
+                raise BadInput(f"cw_l2 needs {setting} > 0, got {getattr(self, setting):g}")
+        if not 0 <= self.confidence < math.inf:
+            raise BadInput(f"cw_l2 needs confidence >= 0, got {self.confidence:g}")
+
+    def facts(self) -> Card:
+        passes = self.searches * self.steps
+        return replace(self.card, max_forwards=passes, max_backwards=passes)
+
+    def __call__(self, problem: Problem) -> Images:
+        best = Best(problem.images)
+        precise = torch.promote_types(problem.images.dtype, torch.float32)
+        weight = best.cost.new_full((len(problem),), self.weight, dtype=precise)
+        fails, works = torch.zeros_like(weight), torch.full_like(weight, torch.inf)
+        for _ in range(self.searches):
+            fooled = self._search(problem, weight, best)
+            works = torch.where(fooled, torch.minimum(works, weight), works)
+            fails = torch.where(fooled, fails, torch.maximum(fails, weight))
+            weight = torch.where(works.isinf(), weight * 10, (works + fails) / 2)
+        return best.images
+
+    def _search(self, problem: Problem, weight: PerImage, best: Best) -> Mask:
+        """Descend with one weight for each image, and say which images fooled on the way."""
+        fooled = torch.zeros_like(weight, dtype=torch.bool)
+        rows = torch.arange(len(problem), device=weight.device)
+        clean = problem.images.to(weight.dtype).contiguous()
+        free, adam, last = to_free(clean), Adam(clean), torch.full_like(weight, torch.inf)
+        for step in range(self.steps):
+            adv = keep_allowed(from_free(free), clean, problem.allowed)
+            asked = adv.to(problem.images.dtype)
+            logits, grad = problem.logits_and_gradient(asked, problem.goal.margin)
+            short = problem.goal.margin(logits).to(clean.dtype) + self.confidence
+            met = problem.goal.met(logits) & ((short <= 0) | (self.confidence == 0))
+            square = (adv - clean).flatten(1).square().sum(dim=1)
+            best.offer(asked, square, met, rows)
+            fooled[rows] |= met
+
+            push = torch.where(short >= 0, weight, 0).view(-1, 1, 1, 1)
+            grad = slope(free) * (2 * (adv - clean) + push * grad.to(clean.dtype))
+            grad = keep_allowed(grad, torch.zeros_like(grad), problem.allowed)
+            free = free - self.lr * adam.step(grad)
+            if self.stop_early and (step + 1) % max(1, self.steps // _LOOKS) == 0:
+                loss = square + weight * short.clamp_min(0)
+                moving = loss < _STILL * last
+                problem, rows, weight = problem[moving], rows[moving], weight[moving]
+                clean, free, adam = clean[moving], free[moving], adam[moving]
+                last = loss[moving]
+                if not len(rows):
+                    break
+        return fooled
