@@ -63,6 +63,14 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "pixel_step": 3,
         "kappa": 5.0,
     },
+    "jsma down by single elements": {
+        "name": "jsma",
+        "direction": "down",
+        "pairs": False,
+        "theta": 0.5,
+        "rivals": 3,
+    },
+    "jsma by logits, both ways": {"name": "jsma", "output": "logits", "direction": "both"},
     "pgd0 by the sigma map": {"name": "pgd0", "k": 8, "steps": 5, "restarts": 1, "kappa": 0.8},
     "pgd0 for the smallest k": {
         "name": "pgd0",

@@ -10,6 +10,7 @@ from pinprick.attacks.fmn import FMN
 from pinprick.attacks.greedy import Greedy
 from pinprick.attacks.greedyfool import GreedyFool
 from pinprick.attacks.ifgsm import IFGSM
+from pinprick.attacks.jsma import JSMA
 from pinprick.attacks.lbfgs import LBFGS
 from pinprick.attacks.mifgsm import MIFGSM
 from pinprick.attacks.pgd import PGD
@@ -49,6 +50,7 @@ ATTACKS: dict[str, type[Attack]] = {
         PGD0,
         SparsePGD,
         CornerSearch,
+        JSMA,
     )
 }
 
@@ -67,6 +69,7 @@ __all__ = [
     "FGSM",
     "FMN",
     "IFGSM",
+    "JSMA",
     "LBFGS",
     "MIFGSM",
     "PGD",
