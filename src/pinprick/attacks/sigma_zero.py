@@ -23,18 +23,17 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
+from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
 from pinprick.parts.box import keep_allowed
+from pinprick.parts.smooth_l0 import half_cosine, smooth_l0_slope
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images, Logits, PerImage
-
-_BETAS, _ADAM_EPS = (0.9, 0.999), 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,50 +86,34 @@ class SigmaZero(Attack):
 
     def __call__(self, problem: Problem) -> Images:
         best, rows = Best(problem.images), torch.arange(len(problem), device=problem.images.device)
+        units = Units("elements")
         precise = torch.promote_types(problem.images.dtype, torch.float32)  # Adam needs that much
         clean = problem.images.to(precise)
         adv, tau = clean, clean.new_full((len(clean), 1, 1, 1), self.threshold)
-        mean, square = torch.zeros_like(clean), torch.zeros_like(clean)
+        adam = Adam(clean)
         for step in range(self.steps):
             asked = adv.to(problem.images.dtype)
             logits, grad = problem.logits_and_gradient(asked, _hinge(problem.goal))
             met = problem.goal.met(logits)
-            count = Units("elements").count(asked, problem.images)
+            count = units.count(asked, problem.images)
             best.offer(asked, count, met, rows if len(rows) < len(best.cost) else None)
             if self.stop_at is not None:
                 left = best.cost[rows] > self.stop_at
                 if not left.any():
                     break
                 problem, rows, met, grad = problem[left], rows[left], met[left], grad[left]
-                clean, adv, tau = clean[left], adv[left], tau[left]
-                mean, square = mean[left], square[left]
+                clean, adv, tau, adam = clean[left], adv[left], tau[left], adam[left]
 
-            slope = grad.to(precise) + _smooth_l0_slope(adv - clean, self.sigma)
+            slope = grad.to(precise) + smooth_l0_slope(adv - clean, self.sigma, units)
             slope = keep_allowed(slope, torch.zeros_like(slope), problem.allowed)
             slope = slope / slope.abs().amax(dim=(1, 2, 3), keepdim=True).clamp_min(1e-12)
-            mean = torch.lerp(mean, slope, 1 - _BETAS[0])
-            square = torch.lerp(square, slope.square(), 1 - _BETAS[1])
-            adv = (adv - self._rate(step) * _adam(mean, square, step + 1)).clamp(0, 1)
-            drift = self.threshold_rate * self._rate(step + 1)  # as in the authors' code
+            rate, next_rate = (half_cosine(self.lr, at, self.steps) for at in (step, step + 1))
+            adv = (adv - rate * adam.step(slope)).clamp(0, 1)
+            drift = self.threshold_rate * next_rate  # as in the authors' code
             tau = (tau + torch.where(met.view(-1, 1, 1, 1), drift, -drift)).clamp(0, 1)
             adv = torch.where((adv - clean).abs() < tau, clean, adv)
         return best.images
 
-    def _rate(self, step: int) -> float:
-        """The learning rate, from ``lr`` at the first step to a tenth of it after the last."""
-        return self.lr * (0.1 + 0.45 * (1 + math.cos(math.pi * step / self.steps)))
-
 
 def _hinge(goal: Goal) -> Callable[[Logits], PerImage]:
     return lambda logits: goal.margin(logits).clamp(min=0)
-
-
-def _smooth_l0_slope(delta: Images, sigma: float) -> Images:
-    """Gradient of the mean of ``d^2 / (d^2 + sigma)``."""
-    return 2 * sigma / delta[0].numel() * delta / (delta.square() + sigma).square()
-
-
-def _adam(mean: Tensor, square: Tensor, steps: int) -> Tensor:
-    """Adam's step of length about one, from its two running means after so many steps."""
-    unbiased = mean / (1 - _BETAS[0] ** steps)
-    return unbiased / ((square / (1 - _BETAS[1] ** steps)).sqrt() + _ADAM_EPS)

@@ -8,13 +8,13 @@ and through values inside the box, so it gets out of corners where gradients van
 One forward and one backward pass a step.
 """
 
-import math
-
 import torch
 
+from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid
 from pinprick.parts.gates import scaled
+from pinprick.parts.smooth_l0 import half_cosine, smooth_l0_slope
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Logits, PerImage
@@ -22,7 +22,6 @@ from pinprick.types import Logits, PerImage
 _SIGMA = 1e-3  # width of the smooth l0
 _THRESHOLD = 0.3  # at the start
 _PACE = 0.01  # threshold's change, in units of the rate
-_PAST, _PAST_SQUARES = 0.9, 0.999  # Adam's
 
 
 def anneal(
@@ -48,9 +47,8 @@ def anneal(
     """
     images, goal = problem.images, problem.goal
     adv = found.images
-    first, second = torch.zeros_like(adv), torch.zeros_like(adv)
+    adam = Adam(adv)
     threshold = adv.new_full((len(images), 1), _THRESHOLD)
-    number = units.total(adv[:1]).shape[1]
 
     def hinge(logits: Logits) -> PerImage:
         return goal.margin(logits).clamp_min(0)
@@ -60,22 +58,12 @@ def anneal(
         logits, grad = problem.logits_and_gradient(adv, hinge)
         met = goal.met(logits)
         found.offer(adv, units.count(adv, images), met)
-        squares = units.spread(units.total(delta.square()), images)
-        grad = grad + 2 * delta * _SIGMA / (squares + _SIGMA).square() / number
+        grad = grad + smooth_l0_slope(delta, _SIGMA, units)
         grad = scaled(grad if problem.allowed is None else grad * problem.allowed)
-        first = _PAST * first + (1 - _PAST) * grad
-        second = _PAST_SQUARES * second + (1 - _PAST_SQUARES) * grad.square()
-        size = (second / (1 - _PAST_SQUARES ** (step + 1))).sqrt() + 1e-8
-        now = _rate(rate, step, schedule)
-        delta = delta - now * first / (1 - _PAST ** (step + 1)) / size
+        delta = delta - half_cosine(rate, step, schedule) * adam.step(grad)
         adv = (images + delta).clamp(0, 1)
         adv = on_grid(adv, images) if eight_bit else adv
-        pace = _PACE * _rate(rate, step + 1, schedule)
+        pace = _PACE * half_cosine(rate, step + 1, schedule)
         threshold = (threshold + torch.where(met, pace, -pace).unsqueeze(1)).clamp(0, 1)
         weak = units.largest((adv - images).abs()) < threshold
         adv = torch.where(units.spread(weak, images), images, adv)
-
-
-def _rate(rate: float, step: int, steps: int) -> float:
-    """A half cosine from ``rate`` to a tenth of it."""
-    return rate * (0.1 + 0.45 * (1 + math.cos(math.pi * step / steps)))
