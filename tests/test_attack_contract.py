@@ -31,6 +31,7 @@ from pinprick.oracle import exact_images, exact_linear, sure_images
 from pinprick.selftest import Counting
 
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
+    "cw_l0": {"steps": 10, "lr": 0.2, "weight": 1.0, "last_weight": 8.0, "max_passes": 60},
     "cw_l2": {"steps": 15, "searches": 3, "lr": 0.1, "weight": 1.0},
     "fmn": {"steps": 40},
     "corner_search": {"singles": 40, "tries": 10, "max_pixels": 4},
@@ -43,6 +44,17 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
 }
 VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way through the code
     "pgd with restarts": {"name": "pgd", "restarts": 3, "steps": 3},
+    "cw_l0 in halves": {
+        "name": "cw_l0",
+        "steps": 5,
+        "lr": 0.2,
+        "weight": 1.0,
+        "last_weight": 4.0,
+        "unit": "elements",
+        "ranking": "reference",
+        "share": 0.3,
+        "halve": True,
+    },
     "cw_l2 with confidence": {
         "name": "cw_l2",
         "steps": 15,

@@ -48,6 +48,7 @@ class Factor(NamedTuple):
 
 FACTORS = {  # a line for each attack that seeks the fewest elements or pixels
     "corner_search": Factor(leave=1.6, reach=2.0),
+    "cw_l0": Factor(leave=1.25, reach=1.25),
     "fmn": Factor(leave=1.25, reach=1.25),
     "greedy": Factor(leave=1.05, reach=1.25),
     "greedyfool": Factor(leave=1.25, reach=1.4),

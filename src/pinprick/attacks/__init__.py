@@ -2,6 +2,7 @@
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.corner_search import CornerSearch
+from pinprick.attacks.cw_l0 import CWL0
 from pinprick.attacks.cw_l2 import CWL2
 from pinprick.attacks.deepfool import DeepFool
 from pinprick.attacks.difgsm import DIFGSM
@@ -45,6 +46,7 @@ ATTACKS: dict[str, type[Attack]] = {
         GreedyFool,
         SigmaZero,
         FMN,
+        CWL0,
         WIFGSM,
         Pinprick,
         PGD0,
@@ -64,6 +66,7 @@ def find_attack(name: str) -> type[Attack]:
 
 __all__ = [
     "ATTACKS",
+    "CWL0",
     "CWL2",
     "DIFGSM",
     "FGSM",
