@@ -38,7 +38,7 @@ from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Labels, Logits
 
 _BLOCK = 64  # candidates of an image that are asked about before it may leave
-_ELEMENTS = 2**22  # of the images in one pass, or as many images as there are in the problem
+_ELEMENTS = 2**21  # of the images in one pass, or as many images as there are in the problem
 
 
 @dataclass(frozen=True, kw_only=True)
