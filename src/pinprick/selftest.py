@@ -52,6 +52,7 @@ FACTORS = {  # a line for each attack that seeks the fewest elements or pixels
     "fmn": Factor(leave=1.25, reach=1.25),
     "greedy": Factor(leave=1.05, reach=1.25),
     "greedyfool": Factor(leave=1.25, reach=1.4),
+    "homotopy": Factor(leave=1.25, reach=1.25),
     "jsma": Factor(leave=1.3, reach=1.4),
     "pinprick": Factor(leave=1.0, reach=1.1),
     "sigma_zero": Factor(leave=1.3, reach=1.3),

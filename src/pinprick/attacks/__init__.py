@@ -10,6 +10,7 @@ from pinprick.attacks.fgsm import FGSM
 from pinprick.attacks.fmn import FMN
 from pinprick.attacks.greedy import Greedy
 from pinprick.attacks.greedyfool import GreedyFool
+from pinprick.attacks.homotopy import Homotopy
 from pinprick.attacks.ifgsm import IFGSM
 from pinprick.attacks.jsma import JSMA
 from pinprick.attacks.lbfgs import LBFGS
@@ -44,6 +45,7 @@ ATTACKS: dict[str, type[Attack]] = {
         Greedy,
         SparseFool,
         GreedyFool,
+        Homotopy,
         SigmaZero,
         FMN,
         CWL0,
@@ -86,6 +88,7 @@ __all__ = [
     "DeepFool",
     "Greedy",
     "GreedyFool",
+    "Homotopy",
     "Pinprick",
     "SigmaZero",
     "SparseFool",
