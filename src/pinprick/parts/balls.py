@@ -31,12 +31,13 @@ def largest(values: Tensor, count: Tensor, most: int) -> Tensor:
         count: How many to choose in each row.
         most: A bound on the counts, so that nothing has to wait for them.
     """
-    most = max(1, min(most, values.shape[1]))
-    place = (count.long() - 1).clamp(0, most - 1).unsqueeze(1)
-    least = values.topk(most, dim=1).values.gather(1, place)
-    above, level = values > least, values == least
-    room = count.long().unsqueeze(1) - above.sum(dim=1, keepdim=True)
-    return (above | (level & (level.cumsum(dim=1) <= room))) & (count > 0).unsqueeze(1)
+    most, number = max(1, min(most, values.shape[1])), count.long().unsqueeze(1)
+    top = values.topk(most, dim=1).values
+    least = top.gather(1, (number - 1).clamp(0, most - 1))
+    room = number - (top > least).sum(dim=1, keepdim=True)  # for those that equal the least
+    level = values == least
+    first = level.cumsum(dim=1, dtype=torch.int32) <= room
+    return ((values > least) | (level & first)) & (number > 0)
 
 
 def into_l1(delta: Tensor, radius: PerImage) -> Tensor:
