@@ -78,6 +78,7 @@ def test_a_row_out_of_budget_hears_its_clean_logits(
     assert torch.equal(answers[1:], true[1:])
     assert problem.tally.forwards.tolist() == [2, 1, 1, 2, 1, 1]
     assert problem.tally.out_of_budget.tolist() == [True, False, False, False, False, False]
+    assert problem[torch.tensor([3, 0, 0])].out_of_budget.tolist() == [False, True, True]
 
 
 def test_a_row_out_of_budget_has_no_gradient(

@@ -72,6 +72,11 @@ class Problem:
         cut._rows = self._rows[rows]
         return cut
 
+    @property
+    def out_of_budget(self) -> Mask:
+        """Which images have asked for more passes than they have."""
+        return self.tally.out_of_budget[self._rows]
+
     def logits(self, images: Images) -> Logits:
         """What the model says of one candidate for each image of the problem."""
         assert len(images) == len(self), "one candidate for each image; cut the problem first"
