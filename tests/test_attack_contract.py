@@ -41,6 +41,7 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
     "pinprick": {"max_forwards": 60},
     "sigma_zero": {"steps": 40},
     "sparse_pgd": {"k": 3, "steps": 15},
+    "sparse_rs": {"k": 3, "queries": 120},
     "wifgsm": {"steps": 30},
 }
 VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way through the code
@@ -125,6 +126,21 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "steps": 5,
         "rounds": 4,
         "unit": "elements",
+    },
+    "sparse_rs at a constant share": {
+        "name": "sparse_rs",
+        "k": 12,
+        "queries": 80,
+        "alpha": 0.8,
+        "schedule": "constant",
+        "loss": "cross_entropy",
+        "unit": "elements",
+    },
+    "sparse_rs for the smallest k": {
+        "name": "sparse_rs",
+        "k": "smallest",
+        "queries": 60,
+        "rounds": 4,
     },
     "tifgsm with all": {"name": "tifgsm", "steps": 3, "momentum": 1.0, "diversity": 0.7},
     "wifgsm from pgd": {"name": "wifgsm", "steps": 20, "start": {"name": "pgd", "eps": 0.3}},

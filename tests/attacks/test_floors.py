@@ -38,6 +38,10 @@ FLOORS = {
     "sparse_pgd, smallest k": Floor(
         {"name": "sparse_pgd", "k": "smallest", "steps": 30, "rounds": 8}, 1.0, 6
     ),
+    "sparse_rs": Floor({"name": "sparse_rs", "k": 15, "queries": 400}, 0.85, 15),
+    "sparse_rs, smallest k": Floor(
+        {"name": "sparse_rs", "k": "smallest", "queries": 120, "rounds": 6}, 1.0, 11
+    ),
     "corner_search": Floor({"name": "corner_search", "preset": "quick"}, 0.95, 11),
     "jsma": Floor({"name": "jsma"}, 1.0, 11),
     "jsma both ways": Floor({"name": "jsma", "preset": "quick"}, 1.0, 9),

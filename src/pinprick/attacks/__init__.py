@@ -21,6 +21,7 @@ from pinprick.attacks.pinprick import Pinprick
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.attacks.sigma_zero import SigmaZero
 from pinprick.attacks.sparse_pgd import SparsePGD
+from pinprick.attacks.sparse_rs import SparseRS
 from pinprick.attacks.sparsefool import SparseFool
 from pinprick.attacks.tifgsm import TIFGSM
 from pinprick.attacks.wifgsm import WIFGSM
@@ -55,6 +56,8 @@ ATTACKS: dict[str, type[Attack]] = {
         SparsePGD,
         CornerSearch,
         JSMA,
+        # l0, by scores alone
+        SparseRS,
     )
 }
 
@@ -93,5 +96,6 @@ __all__ = [
     "SigmaZero",
     "SparseFool",
     "SparsePGD",
+    "SparseRS",
     "find_attack",
 ]

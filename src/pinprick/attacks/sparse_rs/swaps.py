@@ -1,0 +1,161 @@
+"""The random operators of Sparse-RS: the set it begins with, a swap in it, and the colours.
+
+Images are seen as (batch, channel, unit): for elements there is one channel, and a unit for each
+value. A random key for each unit decides: the largest keys inside the set go, the largest outside
+come in, which draws both sets without replacement.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+from pinprick.types import Counts, Images, Mask, Rows
+
+_PATTERNS = 16  # channels of a pixel among which at least one is flipped
+_ABOVE_ZERO = 2**-25  # half a step of the random numbers, so that no key is zero
+
+
+@dataclass(frozen=True)
+class State:
+    """Images in the making.
+
+    Attributes:
+        adv: The images, (batch, channel, unit).
+        members: Which units are in the set, (batch, unit).
+    """
+
+    adv: Tensor
+    members: Tensor
+
+    def __getitem__(self, rows: Rows) -> "State":
+        return State(self.adv[rows], self.members[rows])
+
+    def where(self, take: Mask, other: "State") -> "State":
+        """This where ``take`` says so, ``other`` elsewhere."""
+        return State(
+            torch.where(take.view(-1, 1, 1), self.adv, other.adv),
+            torch.where(take.view(-1, 1), self.members, other.members),
+        )
+
+    def as_images(self, like: Images) -> Images:
+        return self.adv.view_as(like)
+
+
+class Swaps:
+    """Proposals for each image of a problem, from its own random numbers.
+
+    Args:
+        problem: The images.
+        units: What the set is made of.
+        k: How many units are in it; as many as may change, where those are fewer.
+        trial: Tells the random numbers of one search from those of another.
+    """
+
+    def __init__(self, problem: Problem, units: Units, k: Counts, trial: int) -> None:
+        self._problem, self._units, self._use = problem, units, f"sparse_rs, trial {trial}"
+        self._clean = self._planes(problem.images)
+        allowed = problem.allowed
+        self._open = None if allowed is None else self._planes(allowed)
+        free = torch.ones_like(self._clean[:, 0], dtype=torch.bool)
+        self._free = free if self._open is None else self._open.any(dim=1)
+        self._k = torch.minimum(k, self._free.sum(dim=1))
+        self._spare = self._free.sum(dim=1) - self._k
+        self._most = int(self._k.max()) if len(k) else 0
+
+    def __getitem__(self, rows: Rows) -> "Swaps":
+        cut = object.__new__(Swaps)
+        cut.__dict__.update(self.__dict__)
+        cut._problem = self._problem[rows]
+        cut._open = None if self._open is None else self._open[rows]
+        for name in ("_clean", "_free", "_k", "_spare"):
+            setattr(cut, name, getattr(self, name)[rows])
+        return cut
+
+    def begin(self, near: Images) -> State:
+        """A set of k units at random corners; those that ``near`` changed come first, as there."""
+        found = self._planes(near)
+        changed = (found != self._clean).any(dim=1)
+        keys = self._keys(0) + changed  # above one where near changed something
+        places, chosen = _largest(keys * self._free, self._k, self._most)
+        adv = self._put(self._clean, places, chosen, self._corners(places, 0))
+        members = torch.zeros_like(self._free).scatter(1, places, chosen)
+        return State(torch.where((members & changed).unsqueeze(1), found, adv), members)
+
+    def propose(self, state: State, share: float, step: int) -> State:
+        """The set with a share of its units put back and as many others taken in."""
+        most = int(_swapped(share, torch.tensor([self._most])))
+        count = _swapped(share, self._k)
+        full = self._spare == 0  # nothing left to come in, so members change their colours
+        count = torch.minimum(count, torch.where(full, self._k, self._spare))
+        keys = self._keys(step)
+        outside = torch.where(full.unsqueeze(1), state.members, self._free & ~state.members)
+        go, goes = _largest(keys * state.members, count, most)
+        come, comes = _largest(keys * outside, count, most)
+        colours = self._corners(come, step)
+        current = _at(state.adv, come)
+        other = self._other_than(current, colours, come, step)
+        colours = torch.where((count == 1).view(-1, 1, 1), other, colours)
+        adv = self._put(state.adv, go, goes, _at(self._clean, go))
+        members = state.members.scatter(1, go, ~goes & state.members.gather(1, go))
+        members = members.scatter(1, come, comes | members.gather(1, come))
+        return State(self._put(adv, come, comes, colours), members)
+
+    def _planes(self, images: Tensor) -> Tensor:
+        if self._units.unit == "pixels":
+            return images.flatten(2).contiguous()
+        return images.flatten(1).unsqueeze(1).contiguous()
+
+    def _keys(self, step: int) -> Tensor:
+        units = self._free.shape[1]
+        return self._problem.rng.uniform(units, step=step, use=f"{self._use}, keys") + _ABOVE_ZERO
+
+    def _corners(self, places: Tensor, step: int) -> Tensor:
+        """A random corner for each of some places, (batch, channel, place)."""
+        shape = places.shape[1], self._clean.shape[1]
+        bits = self._problem.rng.integers(2, *shape, step=step, use=f"{self._use}, colours")
+        return bits.transpose(1, 2).to(self._clean.dtype)
+
+    def _other_than(self, current: Tensor, colours: Tensor, places: Tensor, step: int) -> Tensor:
+        """``colours``, drawn again where they are the current ones, among all that are not.
+
+        The colour at hand is a corner there, so some of its free channels are flipped: the set of
+        them is one of all but the empty set, each as likely as the others.
+        """
+        shut = torch.zeros_like(current, dtype=torch.bool)
+        shut = shut if self._open is None else ~_at(self._open, places)
+        same = ((colours == current) | shut).all(dim=1, keepdim=True)
+        rank = (~shut).cumsum(dim=1) - 1
+        sets = 2 ** (rank[:, -1] + 1).clamp(max=_PATTERNS) - 1
+        draw = self._problem.rng.uniform(places.shape[1], step=step, use=f"{self._use}, flips")
+        flips = 1 + (draw * sets).long().unsqueeze(1)
+        flip = (flips >> rank.clamp(0, _PATTERNS)) & 1 == 1
+        return torch.where(same & flip, 1 - colours, colours)
+
+    def _put(self, adv: Tensor, places: Tensor, chosen: Tensor, colours: Tensor) -> Tensor:
+        """``adv`` with new colours at the chosen places, in the channels that may change."""
+        current = _at(adv, places)
+        put = chosen.unsqueeze(1)
+        if self._open is not None:
+            put = put & _at(self._open, places)
+        where = places.unsqueeze(1).expand_as(current)
+        return adv.scatter(2, where, torch.where(put, colours, current))
+
+
+def _swapped(share: float, k: Counts) -> Counts:
+    """How many of k are swapped, m."""
+    return (share * k.float()).long().clamp_min(1)
+
+
+def _largest(keys: Tensor, count: Counts, most: int) -> tuple[Tensor, Tensor]:
+    """Where the largest keys of each row are, and which of them are among the first ``count``."""
+    values, places = keys.topk(min(most, keys.shape[1]), dim=1)
+    rank = torch.arange(places.shape[1], device=keys.device)
+    return places, (rank < count.unsqueeze(1)) & (values > 0)
+
+
+def _at(planes: Tensor, places: Tensor) -> Tensor:
+    """The values at some units, (batch, channel, place)."""
+    return planes.gather(2, places.unsqueeze(1).expand(-1, planes.shape[1], -1))
