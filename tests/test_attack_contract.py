@@ -31,6 +31,7 @@ from pinprick.oracle import exact_images, exact_linear, sure_images
 from pinprick.selftest import Counting
 
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
+    "brusle": {"k": 3, "queries": 40},
     "cw_l0": {"steps": 10, "lr": 0.2, "weight": 1.0, "last_weight": 8.0, "max_passes": 60},
     "cw_l2": {"steps": 15, "searches": 3, "lr": 0.1, "weight": 1.0},
     "fmn": {"steps": 40},
@@ -45,6 +46,14 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
     "wifgsm": {"steps": 30},
 }
 VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way through the code
+    "brusle for the smallest k": {
+        "name": "brusle",
+        "k": "smallest",
+        "queries": 30,
+        "starts": 4,
+        "loss": "cross_entropy",
+        "rounds": 4,
+    },
     "pgd with restarts": {"name": "pgd", "restarts": 3, "steps": 3},
     "cw_l0 in halves": {
         "name": "cw_l0",

@@ -42,6 +42,10 @@ FLOORS = {
     "sparse_rs, smallest k": Floor(
         {"name": "sparse_rs", "k": "smallest", "queries": 120, "rounds": 6}, 1.0, 11
     ),
+    "brusle": Floor({"name": "brusle", "k": 15, "queries": 500}, 0.85, 15),
+    "brusle, smallest k": Floor(
+        {"name": "brusle", "k": "smallest", "queries": 300, "rounds": 8}, 0.95, 7
+    ),
     "corner_search": Floor({"name": "corner_search", "preset": "quick"}, 0.95, 11),
     "jsma": Floor({"name": "jsma"}, 1.0, 11),
     "jsma both ways": Floor({"name": "jsma", "preset": "quick"}, 1.0, 9),

@@ -1,5 +1,6 @@
 """All attacks, by name. To add one: write its file, then add its line here."""
 
+from pinprick.attacks.brusle import BruSLe
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.corner_search import CornerSearch
 from pinprick.attacks.cw_l0 import CWL0
@@ -57,6 +58,7 @@ ATTACKS: dict[str, type[Attack]] = {
         CornerSearch,
         JSMA,
         # l0, by scores alone
+        BruSLe,
         SparseRS,
     )
 }
@@ -86,6 +88,7 @@ __all__ = [
     "TIFGSM",
     "WIFGSM",
     "Attack",
+    "BruSLe",
     "Card",
     "CornerSearch",
     "DeepFool",

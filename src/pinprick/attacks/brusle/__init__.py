@@ -1,0 +1,126 @@
+"""BruSLeAttack: which k pixels to copy from one random image, learnt from the swaps that failed.
+
+Vo, Abbasnejad, Ranasinghe: BruSLeAttack: a query-efficient score-based black-box sparse adversarial
+attack. ICLR 2024.
+
+Every channel of every pixel of a synthetic image ``s`` is 0 or 1, drawn once. A mask ``u`` of k
+pixels makes the image ``u * s + (1 - u) * x``. After ``starts`` random masks the best is changed:
+
+    theta = (fails + 0.01) / (visits + 0.01)                for each pixel
+    m     = max(1, floor(k * lam(q)))                       after q queries
+    u'    = k - m pixels of u by theta, and m others by theta * mean |s - x|
+    lam(q) = swap * ((q + 1)^-0.24 + 0.997^(q + 1)) / 2
+
+drawn without replacement, exactly. If ``u'`` has the lower loss, it is the new ``u``; if not, the
+pixels that it left out have failed. These and the pixels of ``u'`` are visited. The loss is the
+margin where a label is to be left and the cross-entropy where a target is to be reached. One
+forward pass a query, scores alone. An image leaves the batch as soon as it fools.
+
+Differs from the authors' code: an image that never fools keeps its best mask, not the last one.
+The random masks may fool, too, and lie where ``s`` differs from ``x``, so that no pixel is wasted.
+There is no query more than allowed. The margin is that of the logits: that of probabilities is 1
+for all masks where the model is sure. It seeks the smallest k with ``k="smallest"``, where ``s``
+stays and the random masks are parts of the sparsest found so far.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+
+from pinprick.attacks.brusle.masks import PIXELS, Masks, share
+from pinprick.attacks.card import Attack, Card
+from pinprick.errors import BadInput
+from pinprick.parts.choice import check_choice
+from pinprick.parts.score_loss import ScoreLoss, score_loss
+from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.problem import Problem
+from pinprick.types import Counts, Images, Mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class BruSLe(Attack):
+    """A search for the k pixels to take from a random image of pure colours.
+
+    Attributes:
+        k: How many pixels change, or "smallest" to seek the fewest for each image.
+        queries: How many queries an image has at most, for each k that is tried.
+        starts: How many of them are random masks.
+        swap: The share of the pixels that is swapped at first, lambda_0 in the paper.
+        loss: "margin" or "cross_entropy"; None for the paper's, the first where a label is to be
+            left and the second where a target is to be reached.
+        rounds: How many k are tried for an image at most, where the smallest is sought.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="brusle",
+        title="BruSLeAttack",
+        norm="l0",
+        unit="pixels",
+        kind="budget",
+        access="scores",
+        targeted=True,
+        masked=True,
+        random=True,
+        paper="arXiv:2404.05311",
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"queries": 1000},
+        "targeted": {"queries": 10_000, "swap": 0.05},
+    }
+
+    k: K = 50
+    queries: int = 5000
+    starts: int = 10
+    swap: float = 0.3
+    loss: ScoreLoss | None = None
+    rounds: int = 10
+
+    def __post_init__(self) -> None:
+        check_k("brusle", self.k, self.rounds)
+        if self.loss is not None:
+            check_choice("brusle", "loss", self.loss, ("margin", "cross_entropy"))
+        for setting in ("queries", "starts"):
+            if getattr(self, setting) < 1:
+                raise BadInput(f"brusle needs {setting} >= 1, got {getattr(self, setting)}")
+        if not 0 < self.swap <= 1:
+            raise BadInput(f"brusle needs swap above 0 and at most 1, got {self.swap:g}")
+
+    def facts(self) -> Card:
+        seeks = self.k == "smallest"
+        return replace(
+            self.card,
+            kind="minimal" if seeks else "budget",
+            max_forwards=self.queries * (self.rounds if seeks else 1),
+            max_backwards=0,
+        )
+
+    def __call__(self, problem: Problem) -> Images:
+        return run_at_k(problem, self._search, PIXELS, self.k, self.rounds)
+
+    def _search(self, problem: Problem, k: Counts, near: Images, trial: int) -> tuple[Images, Mask]:
+        """The best try at one k for each image, and where it fooled."""
+        found, met = problem.images.clone(), torch.zeros_like(k, dtype=torch.bool)
+        masks, most = Masks(problem, k, near), int(k.max())
+        rows = masks.count.nonzero().flatten()  # images still searched, if they have a pixel
+        part, masks = problem[rows], masks[rows]
+        for query in range(self.queries):
+            if not len(rows):
+                return found, met
+            step, swapped = trial * self.queries + query, query >= self.starts
+            if swapped:
+                tried = masks.swap(part, most, step, share(query, self.swap))
+            else:
+                tried = masks.start(part, most, step)
+            logits = part.logits(masks.made(tried, part.images))
+            fooled, refused = part.goal.met(logits), part.out_of_budget
+            loss = score_loss(part.goal, logits, self.loss).masked_fill(fooled, -torch.inf)
+            masks.learn(tried, loss.masked_fill(refused, torch.inf), swapped=swapped)
+            done = fooled | refused | masks.alone
+            if done.any():
+                found[rows[done]] = masks[done].made_best(part.images[done])
+                met[rows[done]] = fooled[done]
+                rows, part, masks = rows[~done], part[~done], masks[~done]
+        found[rows] = masks.made_best(part.images)
+        return found, met
