@@ -28,6 +28,7 @@ from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
 from pinprick.parts.box import keep_allowed
 from pinprick.parts.tanh_box import from_free, slope, to_free
+from pinprick.parts.weight_search import WeightSearch
 from pinprick.problem import Problem
 from pinprick.types import Images, Mask, PerImage
 
@@ -87,13 +88,10 @@ class CWL2(Attack):
     def __call__(self, problem: Problem) -> Images:
         best = Best(problem.images)
         precise = torch.promote_types(problem.images.dtype, torch.float32)
-        weight = best.cost.new_full((len(problem),), self.weight, dtype=precise)
-        fails, works = torch.zeros_like(weight), torch.full_like(weight, torch.inf)
+        first = best.cost.new_full((len(problem),), self.weight, dtype=precise)
+        search = WeightSearch(first, growth=10.0)
         for _ in range(self.searches):
-            fooled = self._search(problem, weight, best)
-            works = torch.where(fooled, torch.minimum(works, weight), works)
-            fails = torch.where(fooled, fails, torch.maximum(fails, weight))
-            weight = torch.where(works.isinf(), weight * 10, (works + fails) / 2)
+            search.learn(self._search(problem, search.weight, best))
         return best.images
 
     def _search(self, problem: Problem, weight: PerImage, best: Best) -> Mask:
