@@ -130,3 +130,28 @@ def test_favoured_regions_are_smooth_in_each_channel_and_belong_to_the_image() -
 def test_a_pixel_is_favoured_with_all_its_channels() -> None:
     problem = problem_of(torch.zeros(2, 3, 8, 6))
     assert favoured_regions(problem, Units("pixels"), "a").shape == (2, 48)
+
+
+class AlmostOne(Streams):
+    """Gives the largest random number there is."""
+
+    def uniform(self, *shape: int, step: int, use: str) -> Tensor:
+        return torch.full((1, *shape), 1 - 2**-24)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_noise_never_lifts_what_promises_nothing(dtype: torch.dtype) -> None:
+    """A random number that is rounded to one must not make it infinite: 0 times that is NaN."""
+    problem = problem_of(torch.zeros(1, 1, 2, 2, dtype=dtype))
+    problem.rng = AlmostOne(0, torch.arange(1))
+    noise = draw_noise(problem, 4, 1.0, 0, "test")
+    assert noise.dtype == dtype
+    gates = open_largest(torch.tensor([[0, 0, 0, 1]]).to(dtype) * noise, torch.tensor([1]), 1)
+    assert gates.tolist() == [[False, False, False, True]]
+
+
+def test_noise_is_as_fine_for_images_of_half_precision() -> None:
+    single = problem_of(torch.zeros(20, 1, 2, 2))
+    half = problem_of(torch.zeros(20, 1, 2, 2, dtype=torch.float16))
+    expected = draw_noise(single, 5000, 1.0, 0, "test")
+    torch.testing.assert_close(draw_noise(half, 5000, 1.0, 0, "test"), expected.half())

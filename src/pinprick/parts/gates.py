@@ -34,9 +34,12 @@ def promise(direction: Images, edge: Images, images: Images, units: Units) -> Te
 
 def draw_noise(problem: Problem, units: int, temperature: float, step: int, use: str) -> Tensor:
     """Factors that turn the k largest promises into a draw at ``temperature``."""
-    uniform = problem.rng.uniform(units, step=step, use=use).to(problem.images.dtype)
+    dtype = problem.images.dtype
+    precise = torch.promote_types(dtype, torch.float32)
+    uniform = problem.rng.uniform(units, step=step, use=use).to(precise)
     gumbel = -(-(uniform + 2**-25).log()).log()
-    return (temperature * gumbel).exp()
+    noise = (temperature * gumbel).exp()
+    return noise.clamp(max=torch.finfo(dtype).max).to(dtype)  # 0 times infinity is no number
 
 
 def open_largest(scores: Tensor, count: Tensor, most: int) -> Tensor:

@@ -64,7 +64,7 @@ class Pinprick(Attack):
         masked=True,
         random=True,
         paper="",
-        revision=2,
+        revision=3,
     )
 
     effort: Literal["fast", "balanced", "thorough"] = "balanced"
