@@ -43,6 +43,14 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
     "sigma_zero": {"steps": 40},
     "sparse_pgd": {"k": 3, "steps": 15},
     "sparse_rs": {"k": 3, "queries": 120},
+    "strattack": {
+        "steps": 10,
+        "more_steps": 2,
+        "searches": 2,
+        "weight": 5.0,
+        "refine_steps": 8,
+        "refine_searches": 2,
+    },
     "wifgsm": {"steps": 30},
 }
 VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way through the code
@@ -150,6 +158,16 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "k": "smallest",
         "queries": 60,
         "rounds": 4,
+    },
+    "strattack for few elements": {
+        "name": "strattack",
+        "preset": "quick",
+        "steps": 10,
+        "searches": 3,
+        "weight": 5.0,
+        "group": 3,
+        "refine_steps": 5,
+        "refine_searches": 4,
     },
     "tifgsm with all": {"name": "tifgsm", "steps": 3, "momentum": 1.0, "diversity": 0.7},
     "wifgsm from pgd": {"name": "wifgsm", "steps": 20, "start": {"name": "pgd", "eps": 0.3}},

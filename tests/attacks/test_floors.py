@@ -49,6 +49,7 @@ FLOORS = {
     "corner_search": Floor({"name": "corner_search", "preset": "quick"}, 0.95, 11),
     "jsma": Floor({"name": "jsma"}, 1.0, 11),
     "jsma both ways": Floor({"name": "jsma", "preset": "quick"}, 1.0, 9),
+    "strattack": Floor({"name": "strattack", "preset": "quick"}, 1.0, 7),
 }
 
 

@@ -24,6 +24,7 @@ from pinprick.attacks.sigma_zero import SigmaZero
 from pinprick.attacks.sparse_pgd import SparsePGD
 from pinprick.attacks.sparse_rs import SparseRS
 from pinprick.attacks.sparsefool import SparseFool
+from pinprick.attacks.strattack import StrAttack
 from pinprick.attacks.tifgsm import TIFGSM
 from pinprick.attacks.wifgsm import WIFGSM
 from pinprick.errors import UnknownName
@@ -51,6 +52,7 @@ ATTACKS: dict[str, type[Attack]] = {
         SigmaZero,
         FMN,
         CWL0,
+        StrAttack,
         WIFGSM,
         Pinprick,
         PGD0,
@@ -100,5 +102,6 @@ __all__ = [
     "SparseFool",
     "SparsePGD",
     "SparseRS",
+    "StrAttack",
     "find_attack",
 ]
