@@ -79,6 +79,7 @@ def test_a_row_out_of_budget_hears_its_clean_logits(
     assert problem.tally.forwards.tolist() == [2, 1, 1, 2, 1, 1]
     assert problem.tally.out_of_budget.tolist() == [True, False, False, False, False, False]
     assert problem[torch.tensor([3, 0, 0])].out_of_budget.tolist() == [False, True, True]
+    assert problem[torch.tensor([3, 0, 1])].forwards.tolist() == [2, 2, 1]
 
 
 def test_a_row_out_of_budget_has_no_gradient(

@@ -73,6 +73,11 @@ class Problem:
         return cut
 
     @property
+    def forwards(self) -> Counts:
+        """How many forward passes were spent on each image so far."""
+        return self.tally.forwards[self._rows]
+
+    @property
     def out_of_budget(self) -> Mask:
         """Which images have asked for more passes than they have."""
         return self.tally.out_of_budget[self._rows]

@@ -46,6 +46,7 @@ FLOORS = {
     "brusle, smallest k": Floor(
         {"name": "brusle", "k": "smallest", "queries": 300, "rounds": 8}, 0.95, 7
     ),
+    "onepixel": Floor({"name": "onepixel", "k": 15, "preset": "quick"}, 0.2, torch.inf),
     "corner_search": Floor({"name": "corner_search", "preset": "quick"}, 0.95, 11),
     "jsma": Floor({"name": "jsma"}, 1.0, 11),
     "jsma both ways": Floor({"name": "jsma", "preset": "quick"}, 1.0, 9),

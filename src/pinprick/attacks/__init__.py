@@ -16,6 +16,7 @@ from pinprick.attacks.ifgsm import IFGSM
 from pinprick.attacks.jsma import JSMA
 from pinprick.attacks.lbfgs import LBFGS
 from pinprick.attacks.mifgsm import MIFGSM
+from pinprick.attacks.onepixel import OnePixel
 from pinprick.attacks.pgd import PGD
 from pinprick.attacks.pgd0 import PGD0
 from pinprick.attacks.pinprick import Pinprick
@@ -62,6 +63,7 @@ ATTACKS: dict[str, type[Attack]] = {
         # l0, by scores alone
         BruSLe,
         SparseRS,
+        OnePixel,
     )
 }
 
@@ -97,6 +99,7 @@ __all__ = [
     "Greedy",
     "GreedyFool",
     "Homotopy",
+    "OnePixel",
     "Pinprick",
     "SigmaZero",
     "SparseFool",

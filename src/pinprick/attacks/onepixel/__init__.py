@@ -1,0 +1,165 @@
+"""OnePixel: differential evolution of where a few pixels lie and what colours they have.
+
+Su, Vargas, Sakurai: One pixel attack for fooling deep neural networks. IEEE Transactions on
+Evolutionary Computation, 2019.
+
+    X_0      N individuals: k pixels each, anywhere, their colours normal around the middle
+    child_i  = X[r1] + F * (X[r2] - X[r3])            r1, r2, r3 distinct, no crossover
+    X[i]     = child_i if its fitness is better, index by index
+
+An individual overwrites its k pixels. Its fitness is the probability of the label, which is to
+fall, or of the target, which is to rise. One forward pass an individual, scores alone: at most
+N * (generations + 1). An image leaves with the first individual that fools.
+
+Differs from the paper: an image leaves as soon as it is fooled, not at a given probability, and at
+the latest ``_BLOCK`` individuals afterwards. A number that leaves its range is drawn again, as in
+later codes; the paper does not say. ``strategy="best1"`` has the best individual in place of X[r1],
+as these codes do. Of two pixels of an individual in one place, the first counts. Under a mask the
+pixels lie in the smallest rectangle around what may change. ``k="smallest"`` is ours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.onepixel.genes import draw_genes, frame_of, mutate, paint
+from pinprick.errors import BadInput
+from pinprick.parts.choice import check_choice
+from pinprick.parts.score_loss import score_loss
+from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+from pinprick.types import Counts, Images, Mask
+
+_BLOCK = 64  # individuals of an image that are asked about before it may leave
+_ELEMENTS = 2**21  # of the images in one pass, or as many images as there are in the problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnePixel(Attack):
+    """A population of few-pixel changes for each image, bred by differences.
+
+    Attributes:
+        k: How many pixels may change, or "smallest" to seek the fewest for each image.
+        population: Number of individuals, N.
+        generations: How often they are bred.
+        factor: Weight of the difference, F.
+        strategy: "rand1" breeds from a random individual, as in the paper, "best1" from the best.
+        rounds: How many k are tried for an image at most, where the smallest is sought.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="onepixel",
+        title="OnePixel",
+        norm="l0",
+        unit="pixels",
+        kind="budget",
+        access="scores",
+        targeted=True,
+        masked=True,
+        random=True,
+        paper="arXiv:1710.08864",
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"population": 40, "generations": 24, "strategy": "best1"},
+    }
+
+    k: K = 1
+    population: int = 400
+    generations: int = 100
+    factor: float = 0.5
+    strategy: Literal["rand1", "best1"] = "rand1"
+    rounds: int = 10
+
+    def __post_init__(self) -> None:
+        check_k("onepixel", self.k, self.rounds)
+        check_choice("onepixel", "strategy", self.strategy, ("rand1", "best1"))
+        if self.population < 3:
+            raise BadInput(f"onepixel needs population >= 3, got {self.population}")
+        if self.generations < 0:
+            raise BadInput(f"onepixel needs generations >= 0, got {self.generations}")
+        if not 0 < self.factor <= 2:
+            raise BadInput(f"onepixel needs factor above 0 and at most 2, got {self.factor:g}")
+
+    def facts(self) -> Card:
+        seeks = self.k == "smallest"
+        asked = self.population * (self.generations + 1)
+        return replace(
+            self.card,
+            kind="minimal" if seeks else "budget",
+            max_forwards=asked * (self.rounds if seeks else 1),
+            max_backwards=0,
+        )
+
+    def __call__(self, problem: Problem) -> Images:
+        return run_at_k(problem, self._evolve, Units("pixels"), self.k, self.rounds)
+
+    def _evolve(self, problem: Problem, k: Counts, near: Images, trial: int) -> tuple[Images, Mask]:
+        """The best try at one k for each image, and where it fooled; ``near`` is not used."""
+        images, met = problem.images.clone(), torch.zeros_like(k, dtype=torch.bool)
+        use, frame, part = f"onepixel, trial {trial}", frame_of(problem), problem
+        rows = torch.arange(len(problem), device=k.device)  # images not fooled yet
+        genes = draw_genes(problem, self.population, int(k.max()) if len(k) else 1, use)
+        fitness = torch.full(genes.shape[:2], torch.inf, device=k.device)
+        for generation in range(self.generations + 1):
+            children = genes.clone()
+            if generation:
+                best = fitness.argmin(dim=1) if self.strategy == "best1" else None
+                children = mutate(part, genes, best, self.factor, generation, use)
+            for start in range(0, self.population, _BLOCK):
+                block = slice(start, start + _BLOCK)
+                lower, fools, refused = _judge(part, children[:, block], k, frame)
+                better = lower < fitness[:, block]
+                fitness[:, block] = torch.where(better, lower, fitness[:, block])
+                better = better[:, :, None, None]
+                genes[:, block] = torch.where(better, children[:, block], genes[:, block])
+                done = fools.any(dim=1)
+                gone = done | refused
+                if gone.any():
+                    first = start + fools.int().argmax(dim=1)
+                    chosen = torch.where(done, first, fitness.argmin(dim=1))
+                    least = fitness.amin(dim=1).masked_fill(done, 0)
+                    pool = torch.where(done[:, None, None, None], children, genes)
+                    tries = _pick(part, pool, chosen, least, k, frame)
+                    images[rows[gone]], met[rows[done]] = tries[gone], True
+                    stay = ~gone
+                    rows, part, k, frame = rows[stay], part[stay], k[stay], frame[stay]
+                    genes, children, fitness = genes[stay], children[stay], fitness[stay]
+                if not len(rows):
+                    return images, met
+        chosen, least = fitness.argmin(dim=1), fitness.amin(dim=1)
+        images[rows] = _pick(part, genes, chosen, least, k, frame)
+        return images, met
+
+
+def _judge(
+    problem: Problem, genes: Tensor, k: Counts, frame: Tensor
+) -> tuple[Tensor, Tensor, Mask]:
+    """The fitness of some individuals, lower is better; which fool; and whose were refused."""
+    count = genes.shape[1]
+    owners = torch.arange(len(problem), device=k.device).repeat_interleave(count)
+    before = problem.forwards
+    losses, fools = [], []
+    size = max(len(problem), _ELEMENTS // problem.images[0].numel())
+    for owner, some in zip(owners.split(size), genes.flatten(0, 1).split(size), strict=True):
+        part = problem[owner]
+        logits = part.logits(paint(part, some, k[owner], frame[owner]))
+        losses.append(score_loss(part.goal, logits, "cross_entropy").float())
+        fools.append(part.goal.met(logits))
+    answered = (problem.forwards - before).unsqueeze(1)
+    heard = torch.arange(count, device=k.device) < answered  # the rest got their clean logits
+    loss = torch.cat(losses).view(-1, count).where(heard, torch.inf)
+    return loss, torch.cat(fools).view(-1, count) & heard, ~heard.all(dim=1)
+
+
+def _pick(
+    problem: Problem, genes: Tensor, chosen: Tensor, loss: Tensor, k: Counts, frame: Tensor
+) -> Images:
+    """One individual of each image, or the clean one where its loss was no number."""
+    individual = genes[torch.arange(len(genes), device=k.device), chosen]
+    adv = paint(problem, individual, k, frame)
+    return torch.where((loss < torch.inf).view(-1, 1, 1, 1), adv, problem.images)
