@@ -51,6 +51,7 @@ FLOORS = {
     "jsma": Floor({"name": "jsma"}, 1.0, 11),
     "jsma both ways": Floor({"name": "jsma", "preset": "quick"}, 1.0, 9),
     "strattack": Floor({"name": "strattack", "preset": "quick"}, 1.0, 7),
+    "sa_moo": Floor({"name": "sa_moo", "k": 50, "queries": 300}, 0.75, 30),
 }
 
 

@@ -21,6 +21,7 @@ from pinprick.attacks.pgd import PGD
 from pinprick.attacks.pgd0 import PGD0
 from pinprick.attacks.pinprick import Pinprick
 from pinprick.attacks.rfgsm import RFGSM
+from pinprick.attacks.sa_moo import SAMOO
 from pinprick.attacks.sigma_zero import SigmaZero
 from pinprick.attacks.sparse_pgd import SparsePGD
 from pinprick.attacks.sparse_rs import SparseRS
@@ -64,6 +65,7 @@ ATTACKS: dict[str, type[Attack]] = {
         BruSLe,
         SparseRS,
         OnePixel,
+        SAMOO,
     )
 }
 
@@ -89,6 +91,7 @@ __all__ = [
     "PGD",
     "PGD0",
     "RFGSM",
+    "SAMOO",
     "TIFGSM",
     "WIFGSM",
     "Attack",
