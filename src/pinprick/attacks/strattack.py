@@ -25,7 +25,7 @@ one pass of each kind a step, with a search for ``c`` of its own in which each r
 
 Differs from the paper: ``y`` and ``z`` are kept in the box, which the authors' code leaves to ``w``
 alone; groups tile the image, smaller at its far edges, and do not overlap; ``z`` of the refinement
-is a mean, where the authors' has ``rho (d + u)`` above and so halves the change in every step. The
+is a mean, where the authors' has ``rho (d + u)`` above and so draws the change to zero. The
 weight, the share and the best are each image's own. ``keep`` may choose the sparsest image, and
 ``halve`` puts back fewer elements after a round in vain.
 """
