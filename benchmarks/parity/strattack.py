@@ -6,9 +6,9 @@
 
 adv-lib draws the line below which changes are put back for the whole batch at once, ours for each
 image, and the steps of its refinement shrink the change; ``--plain`` leaves the refinement out of
-both, and then the two are the same but for rounding. The script fails where ours fools fewer images, or where the
-mean of the elements or of the distance over the images that both fooled is more than 5 % above
-adv-lib's.
+both, and then the two are the same but for rounding. The script fails where ours fools fewer
+images, or where the mean of the elements or of the distance over the images that both fooled is
+more than 5 % above adv-lib's.
 """
 
 import argparse
