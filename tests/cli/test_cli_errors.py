@@ -17,7 +17,7 @@ GREEDY = ("--attack", "greedy")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--attack", "gredy"), "no attack is called 'gredy'; did you mean greedy?"),
+        (("--attack", "pinprik"), "no attack is called 'pinprik'; did you mean pinprick?"),
         (("--option", "max_pixel=3"), "no option of greedy is called 'max_pixel'; did you mean"),
         (("--option", "max_pixels=many"), "max_pixels of greedy must be int, got 'many'"),
         (("--option", "max_pixels=0"), "greedy needs max_pixels >= 1, got 0"),
