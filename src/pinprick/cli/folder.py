@@ -1,13 +1,13 @@
 """The output folder: found to be writable before the work starts, and files in it never half."""
 
 import json
-import os
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pinprick.aside import aside
 from pinprick.errors import BadInput
 
 _SHARE = 20  # a growing document may take a twentieth of the time
@@ -28,14 +28,11 @@ def open_folder(folder: Path) -> None:
 
 def write_json(document: dict[str, Any], path: Path) -> None:
     """Write aside and rename, so that there is either the whole file or the one before."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        aside.write_text(as_json(document) + "\n", encoding="utf-8")
-        aside.replace(path)
+        with aside(path) as place:
+            place.write_text(as_json(document) + "\n", encoding="utf-8")
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 class Diary:

@@ -1,8 +1,8 @@
 """Numbers of images in a text file: one a line, under lines that say what they are numbers of."""
 
-import os
 from pathlib import Path
 
+from pinprick.aside import aside
 from pinprick.data.dataset import Dataset
 from pinprick.errors import BadInput
 
@@ -13,14 +13,10 @@ def write_index(data: Dataset, path: Path, *, made: str = "") -> None:
     """Write down which images these are; ``made`` says how they were chosen."""
     head = [f"{_OF}{data.source}", *([f"# {made}"] if made else [])]
     lines = [*head, *map(str, data.indices.tolist())]
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            aside.write_text("\n".join(lines) + "\n", encoding="utf-8")
-            aside.replace(path)
-        finally:
-            aside.unlink(missing_ok=True)
+        with aside(path) as place:
+            place.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror or error}") from None
 

@@ -54,7 +54,7 @@ class Writer:
 
 
 def _write(path: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
-    aside = path.with_name(f".{path.name}.tmp")
+    aside = path.with_name(f".{path.name}.tmp")  # one name: the half of a killed run is replaced
     text = json.dumps({"record": record, "check": _check(tensors)})
     try:
         save_file(tensors, aside, {"training": text})

@@ -7,15 +7,13 @@ are never mixed. The card is also kept in the metadata of every file.
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from pinprick.aside import aside
 from pinprick.errors import BadInput
 from pinprick.zoo.card import ModelCard
 
@@ -58,12 +56,12 @@ def save_model(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, shard in zip(files, shards, strict=True):
-            with _aside(folder / file) as path:
+            with aside(folder / file) as path:
                 save_file(shard, path, metadata)
         if total > 1:
-            with _aside(folder / INDEX) as path:
+            with aside(folder / INDEX) as path:
                 path.write_text(json.dumps(_index(folder, files, shards), indent=2) + "\n", "utf-8")
-        with _aside(folder / CARD) as path:
+        with aside(folder / CARD) as path:
             path.write_text(text + "\n", "utf-8")
         _remove_others(folder, files)
     except OSError as error:
@@ -117,14 +115,3 @@ def _remove_others(folder: Path, files: list[str]) -> None:
     for old in (folder / WEIGHTS, *folder.glob("model-*-of-*.safetensors"), folder / INDEX):
         if old.name not in keep:
             old.unlink(missing_ok=True)
-
-
-@contextmanager
-def _aside(path: Path) -> Iterator[Path]:
-    """Where to write; renamed at the end, so that there is the whole file or the one before."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield aside
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
