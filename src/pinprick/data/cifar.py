@@ -49,15 +49,7 @@ def _load(name: str, kind: str, root: Path, split: str) -> Dataset:
         return pixels, torch.tensor(found.targets)
 
     pixels, labels = read_parts(split, read)
-    return Dataset(
-        name=name,
-        classes=tuple(classes),
-        labels=labels,
-        pixels=pixels,
-        files=(),
-        indices=torch.arange(len(labels)),
-        source=f"{name}/{split}",
-    )
+    return Dataset.in_memory(name, tuple(classes), pixels, labels, f"{name}/{split}")
 
 
 def _get(kind: str, root: Path, progress: Progress | None) -> None:

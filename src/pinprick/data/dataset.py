@@ -54,6 +54,13 @@ class Dataset:
                 f"{int(self.labels[row])}, but there are {len(self.classes)} classes"
             )
 
+    @classmethod
+    def in_memory(
+        cls, name: str, classes: tuple[str, ...], pixels: Tensor, labels: Labels, source: str
+    ) -> "Dataset":
+        """A whole set whose pixels are at hand, numbered as they stand."""
+        return cls(name, classes, labels, pixels, (), torch.arange(len(labels)), source)
+
     def __len__(self) -> int:
         return len(self.labels)
 

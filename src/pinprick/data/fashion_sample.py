@@ -5,8 +5,6 @@ Fashion-MNIST is copyright of Zalando SE, under the MIT licence, which lies besi
 
 from pathlib import Path
 
-import torch
-
 from pinprick.data.dataset import Dataset
 from pinprick.data.fashion_mnist import CLASSES
 from pinprick.data.fetch import Progress
@@ -22,15 +20,8 @@ def load(root: Path, split: str) -> Dataset:
     if split == "train":
         raise BadInput("fashion_sample has no training split; fashion_mnist has one")
     pixels, labels, _ = read_tensors(FILE)
-    return Dataset(
-        name="fashion_sample",
-        classes=CLASSES,
-        labels=labels,
-        pixels=pixels,
-        files=(),
-        indices=torch.arange(len(labels)),  # their numbers in fashion_mnist/test, too
-        source="fashion_sample/test",
-    )
+    # numbered as in fashion_mnist/test, whose first images they are
+    return Dataset.in_memory("fashion_sample", CLASSES, pixels, labels, "fashion_sample/test")
 
 
 def get(root: Path, progress: Progress | None = None) -> None:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from pinprick.data.dataset import Dataset
@@ -57,15 +56,7 @@ def _load(name: str, kind: str, classes: tuple[str, ...], root: Path, split: str
         return found.data.unsqueeze(1), found.targets
 
     pixels, labels = read_parts(split, read)
-    return Dataset(
-        name=name,
-        classes=classes,
-        labels=labels,
-        pixels=pixels,
-        files=(),
-        indices=torch.arange(len(labels)),
-        source=f"{name}/{split}",
-    )
+    return Dataset.in_memory(name, classes, pixels, labels, f"{name}/{split}")
 
 
 def _get(kind: str, root: Path, progress: Progress | None) -> None:

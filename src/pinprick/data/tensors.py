@@ -33,15 +33,8 @@ def load(path: Path, split: str) -> Dataset:
     pixels, labels, classes = zip(*read, strict=True)
     every = torch.cat(labels)
     count = int(every.max()) + 1 if len(every) else 0
-    return Dataset(
-        name=name,
-        classes=classes[0] or tuple(f"class {i}" for i in range(count)),
-        labels=every,
-        pixels=torch.cat(pixels),
-        files=(),
-        indices=torch.arange(len(every)),
-        source=source,
-    )
+    words = classes[0] or tuple(f"class {i}" for i in range(count))
+    return Dataset.in_memory(name, words, torch.cat(pixels), every, source)
 
 
 def read_tensors(path: Path) -> tuple[Tensor, Tensor, tuple[str, ...]]:
@@ -56,11 +49,19 @@ def read_tensors(path: Path) -> tuple[Tensor, Tensor, tuple[str, ...]]:
         raise BadInput(f"{path}: there is no such file") from None
     except (SafetensorError, OSError, ValueError) as error:
         raise BadInput(f"{path} is no safetensors file, or half of one ({error})") from None
+    check_tensors(images, labels, path)
+    return images, labels.long(), classes
+
+
+def check_tensors(images: Tensor, labels: Tensor, path: Path, prefix: str = "") -> None:
+    """Raise ``BadInput`` unless these are 8-bit images with a whole number for each.
+
+    ``prefix`` stands before the names of the two tensors in the file.
+    """
     if images.dtype != torch.uint8 or images.ndim != 4:
         raise BadInput(
-            f"images of {path} must be 8-bit and of shape (batch, channel, height, width), "
+            f"{prefix}images of {path} must be 8-bit and of shape (batch, channel, height, width), "
             f"got {images.dtype} of shape {tuple(images.shape)}"
         )
     if labels.ndim != 1 or labels.is_floating_point() or labels.dtype == torch.bool:
-        raise BadInput(f"labels of {path} must be one whole number for each image")
-    return images, labels.long(), classes
+        raise BadInput(f"{prefix}labels of {path} must be one whole number for each image")

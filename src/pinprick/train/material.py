@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pinprick.data import load_data
 from pinprick.data.dataset import Dataset
+from pinprick.data.tensors import check_tensors
 from pinprick.errors import BadInput
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.nets import NETS
@@ -142,32 +143,12 @@ def read_tensor_file(path: Path) -> Material:
     name = metadata.get("name", path.stem)
     highest = max(int(tensors[f"{split}_labels"].max()) for split in ("train", "test"))
     classes = _classes(metadata.get("classes", ""), path) or tuple(map(str, range(highest + 1)))
-    train, test = (
-        _dataset(name, split, tensors[f"{split}_images"], tensors[f"{split}_labels"], classes, path)
-        for split in ("train", "test")
-    )
-    return Material(name, train, test)
-
-
-def _dataset(
-    name: str, split: str, images: Tensor, labels: Tensor, classes: tuple[str, ...], path: Path
-) -> Dataset:
-    if images.dtype != torch.uint8 or images.ndim != 4:
-        raise BadInput(
-            f"{split}_images of {path} must be 8-bit and of shape (batch, channel, height, width), "
-            f"got {images.dtype} of shape {tuple(images.shape)}"
-        )
-    if labels.ndim != 1 or labels.is_floating_point() or labels.dtype == torch.bool:
-        raise BadInput(f"{split}_labels of {path} must be one whole number for each image")
-    return Dataset(
-        name=name,
-        classes=classes,
-        labels=labels.long(),
-        pixels=images,
-        files=(),
-        indices=torch.arange(len(labels)),
-        source=f"{name}/{split}",
-    )
+    parts = []
+    for split in ("train", "test"):
+        images, labels = tensors[f"{split}_images"], tensors[f"{split}_labels"]
+        check_tensors(images, labels, path, f"{split}_")
+        parts.append(Dataset.in_memory(name, classes, images, labels.long(), f"{name}/{split}"))
+    return Material(name, *parts)
 
 
 def _classes(text: str, path: Path) -> tuple[str, ...]:
