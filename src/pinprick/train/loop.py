@@ -5,6 +5,7 @@ numbers follow from seed, epoch and image, so an epoch depends on nothing but th
 """
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -174,7 +175,7 @@ class Trainer:
     def _collapsed(self, epoch: Epoch) -> bool:
         assert epoch.watched is not None
         fell = epoch.watched < self.progress.best - self.plan.schedule.drop
-        return fell or not _finite(epoch.loss)
+        return fell or not math.isfinite(epoch.loss)
 
     def _roll_back(self, before: dict[str, Tensor]) -> None:
         self.restore(before)
@@ -182,7 +183,7 @@ class Trainer:
         self.progress.rollbacks += 1
 
     def _go_on(self, epoch: Epoch) -> None:
-        if not _finite(epoch.loss):
+        if not math.isfinite(epoch.loss):
             raise BadInput(
                 f"the loss is no longer a number in epoch {epoch.number}; "
                 f"try a lower learning rate than {self.plan.schedule.lr:g}, with lr=..."
@@ -210,7 +211,3 @@ def _seed(seed: int, use: str) -> int:
     """A seed of its own for each use, from the seed of the plan."""
     digest = hashlib.blake2b(f"{seed}: {use}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
-
-
-def _finite(value: float) -> bool:
-    return value == value and abs(value) != float("inf")

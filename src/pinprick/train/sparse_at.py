@@ -1,6 +1,6 @@
 """Sparse-AT: training on images with a few values pushed to the corner of the box.
 
-Our own. The inner attack is the start of Pinprick (attacks/pinprick.py) with the number of units
+Our own. The inner attack is the start of Pinprick (attacks/pinprick/) with the number of units
 given instead of sought: k is drawn for each image, and a few passes each open the k gates of
 highest promise (parts/gates.py).
 
