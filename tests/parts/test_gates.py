@@ -10,6 +10,7 @@ from pinprick.parts.gates import (
     draw_largest,
     draw_noise,
     favoured_regions,
+    find_largest,
     open_largest,
     promise,
     scaled,
@@ -155,3 +156,12 @@ def test_noise_is_as_fine_for_images_of_half_precision() -> None:
     half = problem_of(torch.zeros(20, 1, 2, 2, dtype=torch.float16))
     expected = draw_noise(single, 5000, 1.0, 0, "test")
     torch.testing.assert_close(draw_noise(half, 5000, 1.0, 0, "test"), expected.half())
+
+
+def test_finds_the_largest_along_the_last_dimension() -> None:
+    scores = torch.tensor([[[0.0, 3.0, 2.0], [5.0, -1.0, -torch.inf]]])
+    places, chosen = find_largest(scores, torch.tensor([[1, 3]]), 3)
+    assert places.tolist() == [[[1, 2, 0], [0, 1, 2]]]
+    assert chosen.tolist() == [[[True, False, False], [True, False, False]]]
+    _, finite = find_largest(scores, torch.tensor([[1, 3]]), 3, above=-torch.inf)
+    assert finite.tolist() == [[[True, False, False], [True, True, False]]]

@@ -2,7 +2,7 @@
 
 import torch
 
-from pinprick.parts.units import Units
+from pinprick.parts.units import Units, take
 
 VALUES = torch.tensor([[[[1.0, 2.0]], [[3.0, -4.0]]]])
 
@@ -40,3 +40,16 @@ def test_counts_are_exact_in_half_precision() -> None:
     odd = images.clone()
     odd.view(-1)[:6149] = 1  # half precision has even numbers alone here
     assert Units("elements").count(odd, images).tolist() == [6149]
+
+
+def test_planes_have_a_column_for_each_unit() -> None:
+    assert Units("elements").planes(VALUES).tolist() == [[[1, 2, 3, -4]]]
+    assert Units("pixels").planes(VALUES).tolist() == [[[1, 2], [3, -4]]]
+
+
+def test_takes_the_same_units_of_every_channel() -> None:
+    planes = Units("pixels").planes(VALUES)
+    assert take(planes, torch.tensor([[1]])).tolist() == [[[2], [-4]]]
+    several = planes.unsqueeze(1).expand(1, 2, 2, 2)  # (batch, individual, channel, unit)
+    found = take(several, torch.tensor([[[1], [0]]]))
+    assert found.tolist() == [[[[2], [-4]], [[1], [3]]]]

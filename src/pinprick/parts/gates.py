@@ -44,11 +44,21 @@ def draw_noise(problem: Problem, units: int, temperature: float, step: int, use:
 
 def open_largest(scores: Tensor, count: Tensor, most: int) -> Tensor:
     """A mask of the ``count`` largest scores above zero of each row; ``most`` bounds the counts."""
-    most = max(1, min(most, scores.shape[1]))
-    values, places = scores.topk(most, dim=1)
-    rank = torch.arange(most, device=scores.device)
-    chosen = (rank < count.unsqueeze(1)) & (values > 0)
+    places, chosen = find_largest(scores, count, most)
     return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, places, chosen)
+
+
+def find_largest(
+    scores: Tensor, count: Tensor, most: int, *, above: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """Where the largest scores are, and which of them are above ``above`` and among the count.
+
+    Along the last dimension, the others being those of ``count``, which ``most`` bounds.
+    """
+    most = max(1, min(most, scores.shape[-1]))
+    values, places = scores.topk(most, dim=-1)
+    rank = torch.arange(most, device=scores.device)
+    return places, (rank < count.unsqueeze(-1)) & (values > above)
 
 
 def draw_largest(

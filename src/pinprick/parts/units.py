@@ -32,6 +32,11 @@ class Units:
             return units.view_as(images)
         return units.view(batch, 1, height, width).expand_as(images)
 
+    def planes(self, values: Tensor) -> Tensor:
+        """Values as (batch, channel, unit); elements have one channel, a unit for each value."""
+        wide = values if self.unit == "pixels" else values.flatten(1).unsqueeze(1)
+        return wide.flatten(2).contiguous()
+
     def changed(self, adv: Images, images: Images) -> Tensor:
         """Which units differ."""
         differs = adv != images
@@ -40,3 +45,8 @@ class Units:
     def count(self, adv: Images, images: Images) -> PerImage:
         """How many units differ."""
         return self.changed(adv, images).sum(dim=1).float()  # half precision ends at 2048
+
+
+def take(planes: Tensor, places: Tensor) -> Tensor:
+    """The values of ``planes``, (..., channel, unit), at some units, (..., place)."""
+    return planes.gather(-1, places.unsqueeze(-2).expand(*planes.shape[:-1], -1))

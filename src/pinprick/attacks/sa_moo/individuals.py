@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pinprick.parts.units import Units
+from pinprick.parts.gates import find_largest
+from pinprick.parts.units import Units, take
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask, Rows
 
@@ -108,8 +109,8 @@ class Breeding:
         if problem.allowed is not None:
             free = problem.allowed
             low, high = low.where(free, images), high.where(free, images)
-        self._clean, self._low, self._high = (self._planes(x) for x in (images, low, high))
-        self._free = self._planes(free).any(dim=1)
+        self._clean, self._low, self._high = (units.planes(x) for x in (images, low, high))
+        self._free = units.planes(free).any(dim=1)
         number = self._free.sum(dim=1)
         self._k = torch.minimum(k, number)
         self._spare = number - self._k  # units that may change and are not in the set
@@ -125,12 +126,12 @@ class Breeding:
 
     def begin(self, near: Images, numbers: range) -> Individuals:
         """Random sets and directions; units that ``near`` changed come first, as they are there."""
-        way = (self._planes(near) - self._clean).sign().to(torch.int8)
+        way = (self._units.planes(near) - self._clean).sign().to(torch.int8)
         changed = (way != 0).any(dim=1)
         keys = (self._keys(numbers, "first") + changed.unsqueeze(1)) * self._free.unsqueeze(1)
         count = self._k.unsqueeze(1).expand(-1, len(numbers))
-        places, chosen = _largest(keys, count, self._most)
-        known = _at(way.unsqueeze(1).expand(-1, len(numbers), -1, -1), places)
+        places, chosen = find_largest(keys, count, self._most)
+        known = take(way.unsqueeze(1).expand(-1, len(numbers), -1, -1), places)
         is_known = changed.unsqueeze(1).expand_as(keys).gather(2, places).unsqueeze(2)
         signs = torch.where(is_known, known, self._signs(places, numbers, "first"))
         shape = *keys.shape[:2], *self._clean.shape[1:]
@@ -147,9 +148,9 @@ class Breeding:
         theirs = others.members & ~people.members
         count = torch.minimum(self._share(share).unsqueeze(1), theirs.sum(dim=2))
         keys = self._keys(numbers, "cross")
-        come, comes = _largest(keys * theirs, count, self._most_of(share))
+        come, comes = find_largest(keys * theirs, count, self._most_of(share))
         left = self._drop(people, keys, count, share)
-        return _take_in(left, come, comes, _at(others.signs, come))
+        return _take_in(left, come, comes, take(others.signs, come))
 
     def mutate(self, people: Individuals, share: float, numbers: range) -> Individuals:
         """``people``, a share of whose units make room for others with random directions.
@@ -164,7 +165,7 @@ class Breeding:
         outside = self._free.unsqueeze(1) & ~people.members
         outside = torch.where(full.view(-1, 1, 1), people.members, outside)
         keys = self._keys(numbers, "mutate")
-        come, comes = _largest(keys * outside, count, self._most_of(share))
+        come, comes = find_largest(keys * outside, count, self._most_of(share))
         left = self._drop(people, keys, count, share)
         return _take_in(left, come, comes, self._signs(come, numbers, "mutate"))
 
@@ -175,9 +176,9 @@ class Breeding:
         return adv.reshape(-1, *self._problem.images.shape[1:])
 
     def _drop(self, people: Individuals, keys: Tensor, count: Tensor, share: float) -> Individuals:
-        go, goes = _largest(keys * people.members, count, self._most_of(share))
+        go, goes = find_largest(keys * people.members, count, self._most_of(share))
         stay = people.members.gather(2, go) & ~goes
-        signs = _at(people.signs, go).masked_fill(goes.unsqueeze(2), 0)
+        signs = take(people.signs, go).masked_fill(goes.unsqueeze(2), 0)
         return Individuals(people.members.scatter(2, go, stay), _put(people.signs, go, signs))
 
     def _share(self, share: float) -> Counts:
@@ -185,11 +186,6 @@ class Breeding:
 
     def _most_of(self, share: float) -> int:
         return max(1, int(share * self._most))
-
-    def _planes(self, images: Tensor) -> Tensor:
-        if self._units.unit == "pixels":
-            return images.flatten(2).contiguous()
-        return images.flatten(1).unsqueeze(1).contiguous()
 
     def _keys(self, numbers: range, use: str) -> Tensor:
         """A key above 0 for each unit, (batch, individual, unit)."""
@@ -213,20 +209,8 @@ class Breeding:
 def _take_in(people: Individuals, come: Tensor, comes: Tensor, signs: Tensor) -> Individuals:
     """``people`` with the chosen units added."""
     inside = people.members.gather(2, come) | comes
-    signs = torch.where(comes.unsqueeze(2), signs, _at(people.signs, come))
+    signs = torch.where(comes.unsqueeze(2), signs, take(people.signs, come))
     return Individuals(people.members.scatter(2, come, inside), _put(people.signs, come, signs))
-
-
-def _largest(keys: Tensor, count: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Where the largest keys are, and which of them are above 0 and among the first ``count``."""
-    values, places = keys.topk(min(most, keys.shape[2]), dim=2)
-    rank = torch.arange(places.shape[2], device=keys.device)
-    return places, (rank < count.unsqueeze(2)) & (values > 0)
-
-
-def _at(signs: Tensor, places: Tensor) -> Tensor:
-    """What stands at some units, (batch, individual, channel, place)."""
-    return signs.gather(3, places.unsqueeze(2).expand(-1, -1, signs.shape[2], -1))
 
 
 def _put(signs: Tensor, places: Tensor, values: Tensor) -> Tensor:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pinprick.parts.units import Units
+from pinprick.parts.gates import find_largest
+from pinprick.parts.units import Units, take
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask, Rows
 
@@ -56,9 +57,9 @@ class Swaps:
 
     def __init__(self, problem: Problem, units: Units, k: Counts, trial: int) -> None:
         self._problem, self._units, self._use = problem, units, f"sparse_rs, trial {trial}"
-        self._clean = self._planes(problem.images)
+        self._clean = units.planes(problem.images)
         allowed = problem.allowed
-        self._open = None if allowed is None else self._planes(allowed)
+        self._open = None if allowed is None else units.planes(allowed)
         free = torch.ones_like(self._clean[:, 0], dtype=torch.bool)
         self._free = free if self._open is None else self._open.any(dim=1)
         self._k = torch.minimum(k, self._free.sum(dim=1))
@@ -76,10 +77,10 @@ class Swaps:
 
     def begin(self, near: Images) -> State:
         """A set of k units at random corners; those that ``near`` changed come first, as there."""
-        found = self._planes(near)
+        found = self._units.planes(near)
         changed = (found != self._clean).any(dim=1)
         keys = self._keys(0) + changed  # above one where near changed something
-        places, chosen = _largest(keys * self._free, self._k, self._most)
+        places, chosen = find_largest(keys * self._free, self._k, self._most)
         adv = self._put(self._clean, places, chosen, self._corners(places, 0))
         members = torch.zeros_like(self._free).scatter(1, places, chosen)
         return State(torch.where((members & changed).unsqueeze(1), found, adv), members)
@@ -92,21 +93,16 @@ class Swaps:
         count = torch.minimum(count, torch.where(full, self._k, self._spare))
         keys = self._keys(step)
         outside = torch.where(full.unsqueeze(1), state.members, self._free & ~state.members)
-        go, goes = _largest(keys * state.members, count, most)
-        come, comes = _largest(keys * outside, count, most)
+        go, goes = find_largest(keys * state.members, count, most)
+        come, comes = find_largest(keys * outside, count, most)
         colours = self._corners(come, step)
-        current = _at(state.adv, come)
+        current = take(state.adv, come)
         other = self._other_than(current, colours, come, step)
         colours = torch.where((count == 1).view(-1, 1, 1), other, colours)
-        adv = self._put(state.adv, go, goes, _at(self._clean, go))
+        adv = self._put(state.adv, go, goes, take(self._clean, go))
         members = state.members.scatter(1, go, ~goes & state.members.gather(1, go))
         members = members.scatter(1, come, comes | members.gather(1, come))
         return State(self._put(adv, come, comes, colours), members)
-
-    def _planes(self, images: Tensor) -> Tensor:
-        if self._units.unit == "pixels":
-            return images.flatten(2).contiguous()
-        return images.flatten(1).unsqueeze(1).contiguous()
 
     def _keys(self, step: int) -> Tensor:
         units = self._free.shape[1]
@@ -125,7 +121,7 @@ class Swaps:
         them is one of all but the empty set, each as likely as the others.
         """
         shut = torch.zeros_like(current, dtype=torch.bool)
-        shut = shut if self._open is None else ~_at(self._open, places)
+        shut = shut if self._open is None else ~take(self._open, places)
         same = ((colours == current) | shut).all(dim=1, keepdim=True)
         rank = (~shut).cumsum(dim=1) - 1
         sets = 2 ** (rank[:, -1] + 1).clamp(max=_PATTERNS) - 1
@@ -136,10 +132,10 @@ class Swaps:
 
     def _put(self, adv: Tensor, places: Tensor, chosen: Tensor, colours: Tensor) -> Tensor:
         """``adv`` with new colours at the chosen places, in the channels that may change."""
-        current = _at(adv, places)
+        current = take(adv, places)
         put = chosen.unsqueeze(1)
         if self._open is not None:
-            put = put & _at(self._open, places)
+            put = put & take(self._open, places)
         where = places.unsqueeze(1).expand_as(current)
         return adv.scatter(2, where, torch.where(put, colours, current))
 
@@ -147,15 +143,3 @@ class Swaps:
 def _swapped(share: float, k: Counts) -> Counts:
     """How many of k are swapped, m."""
     return (share * k.float()).long().clamp_min(1)
-
-
-def _largest(keys: Tensor, count: Counts, most: int) -> tuple[Tensor, Tensor]:
-    """Where the largest keys of each row are, and which of them are among the first ``count``."""
-    values, places = keys.topk(min(most, keys.shape[1]), dim=1)
-    rank = torch.arange(places.shape[1], device=keys.device)
-    return places, (rank < count.unsqueeze(1)) & (values > 0)
-
-
-def _at(planes: Tensor, places: Tensor) -> Tensor:
-    """The values at some units, (batch, channel, place)."""
-    return planes.gather(2, places.unsqueeze(1).expand(-1, planes.shape[1], -1))
