@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from pinprick.model import Access
+from pinprick.parts.smallest_k import K
 from pinprick.problem import Problem
 from pinprick.types import Images
 
@@ -45,6 +46,34 @@ class Card:
     max_forwards: int | None = None
     max_backwards: int | None = None
     revision: int = 1
+
+    def at_k(
+        self,
+        k: K,
+        rounds: int,
+        *,
+        forwards: int,
+        backwards: int = 0,
+        unit: Literal["elements", "pixels"] | None = None,
+    ) -> "Card":
+        """The card of a fixed-k attack under its settings.
+
+        Args:
+            k: The setting; with "smallest" the attack is minimal, and run for several k.
+            rounds: How many of them at most.
+            forwards: Most forward passes for an image at one k.
+            backwards: The same of backward passes.
+            unit: What k counts, if not what the card says.
+        """
+        seeks = k == "smallest"
+        times = rounds if seeks else 1
+        return replace(
+            self,
+            unit=unit or self.unit,
+            kind="minimal" if seeks else "budget",
+            max_forwards=times * forwards,
+            max_backwards=times * backwards,
+        )
 
 
 class Attack(ABC):

@@ -20,7 +20,7 @@ where a restart begins at the sparsest image found so far.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -94,14 +94,13 @@ class PGD0(Attack):
             raise BadInput("pgd0 moves whole pixels by the σ-map alone; leave unit and eps out")
 
     def facts(self) -> Card:
-        seeks = self.k == "smallest"
-        starts = self.restarts * (self.rounds if seeks else 1)
-        return replace(
-            self.card,
+        steps, starts = self.steps, self.restarts
+        return self.card.at_k(
+            self.k,
+            self.rounds,
+            forwards=starts * (steps + 1),
+            backwards=starts * steps,
             unit=self.unit,
-            kind="minimal" if seeks else "budget",
-            max_forwards=starts * (self.steps + 1),
-            max_backwards=starts * self.steps,
         )
 
     def __call__(self, problem: Problem) -> Images:

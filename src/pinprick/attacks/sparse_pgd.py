@@ -20,7 +20,7 @@ k with ``k="smallest"``, beginning at the sparsest image found so far.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
@@ -30,6 +30,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.parts.box import into_ball, keep_allowed
 from pinprick.parts.choice import check_choice
+from pinprick.parts.gates import find_largest
 from pinprick.parts.lowest import Lowest
 from pinprick.parts.signed import check_ball
 from pinprick.parts.smallest_k import K, check_k, run_at_k
@@ -89,14 +90,12 @@ class SparsePGD(Attack):
             raise BadInput(f"sparse_pgd needs patience >= 1, got {self.patience}")
 
     def facts(self) -> Card:
-        seeks = self.k == "smallest"
-        rounds = self.rounds if seeks else 1
-        return replace(
-            self.card,
+        return self.card.at_k(
+            self.k,
+            self.rounds,
+            forwards=self.steps + 1,
+            backwards=self.steps,
             unit=self.unit,
-            kind="minimal" if seeks else "budget",
-            max_forwards=rounds * (self.steps + 1),
-            max_backwards=rounds * self.steps,
         )
 
     def __call__(self, problem: Problem) -> Images:
@@ -170,7 +169,5 @@ class SparsePGD(Attack):
 
 def _largest(weight: Tensor, k: Counts, most: int) -> Tensor:
     """A mask of the ``k`` largest weights of each row that are finite."""
-    values, places = weight.topk(min(most, weight.shape[1]), dim=1)
-    rank = torch.arange(values.shape[1], device=weight.device)
-    chosen = (rank < k.unsqueeze(1)) & values.isfinite()
+    places, chosen = find_largest(weight, k, most, above=-math.inf)
     return torch.zeros_like(weight, dtype=torch.bool).scatter_(1, places, chosen)

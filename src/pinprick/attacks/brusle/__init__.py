@@ -24,7 +24,7 @@ stays and the random masks are parts of the sparsest found so far.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -88,13 +88,7 @@ class BruSLe(Attack):
             raise BadInput(f"brusle needs swap above 0 and at most 1, got {self.swap:g}")
 
     def facts(self) -> Card:
-        seeks = self.k == "smallest"
-        return replace(
-            self.card,
-            kind="minimal" if seeks else "budget",
-            max_forwards=self.queries * (self.rounds if seeks else 1),
-            max_backwards=0,
-        )
+        return self.card.at_k(self.k, self.rounds, forwards=self.queries)
 
     def __call__(self, problem: Problem) -> Images:
         return run_at_k(problem, self._search, PIXELS, self.k, self.rounds)

@@ -19,7 +19,7 @@ pixels lie in the smallest rectangle around what may change. ``k="smallest"`` is
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -86,14 +86,8 @@ class OnePixel(Attack):
             raise BadInput(f"onepixel needs factor above 0 and at most 2, got {self.factor:g}")
 
     def facts(self) -> Card:
-        seeks = self.k == "smallest"
         asked = self.population * (self.generations + 1)
-        return replace(
-            self.card,
-            kind="minimal" if seeks else "budget",
-            max_forwards=asked * (self.rounds if seeks else 1),
-            max_backwards=0,
-        )
+        return self.card.at_k(self.k, self.rounds, forwards=asked)
 
     def __call__(self, problem: Problem) -> Images:
         return run_at_k(problem, self._evolve, Units("pixels"), self.k, self.rounds)

@@ -27,7 +27,7 @@ An image that may leave once fooled (``shrink=False``), elements, and the smalle
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -112,14 +112,7 @@ class SAMOO(Attack):
                 raise BadInput(f"sa_moo needs {setting} above 0 and at most 1, got {value:g}")
 
     def facts(self) -> Card:
-        seeks = self.k == "smallest"
-        return replace(
-            self.card,
-            unit=self.unit,
-            kind="minimal" if seeks else "budget",
-            max_forwards=self.queries * (self.rounds if seeks else 1),
-            max_backwards=0,
-        )
+        return self.card.at_k(self.k, self.rounds, forwards=self.queries, unit=self.unit)
 
     def __call__(self, problem: Problem) -> Images:
         return run_at_k(problem, self._evolve, Units(self.unit), self.k, self.rounds)

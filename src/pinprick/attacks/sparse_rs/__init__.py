@@ -20,7 +20,7 @@ found so far.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -101,14 +101,7 @@ class SparseRS(Attack):
             raise BadInput(f"sparse_rs needs alpha above 0 and at most 1, got {self.alpha:g}")
 
     def facts(self) -> Card:
-        seeks = self.k == "smallest"
-        return replace(
-            self.card,
-            unit=self.unit,
-            kind="minimal" if seeks else "budget",
-            max_forwards=self.queries * (self.rounds if seeks else 1),
-            max_backwards=0,
-        )
+        return self.card.at_k(self.k, self.rounds, forwards=self.queries, unit=self.unit)
 
     def __call__(self, problem: Problem) -> Images:
         return run_at_k(problem, self._search, Units(self.unit), self.k, self.rounds)
