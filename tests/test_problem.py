@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pinprick import BadInput, Classifier, Goal, OverBudget, Problem, Streams
+from pinprick import BadInput, Classifier, Goal, NoAnswer, OverBudget, Problem, Streams
 
 
 def make(model: Classifier, images: Tensor, labels: Tensor, **options: Any) -> Problem:
@@ -14,8 +14,7 @@ def make(model: Classifier, images: Tensor, labels: Tensor, **options: Any) -> P
         with torch.no_grad():
             options["clean_logits"] = model(images)
     ids = torch.arange(len(images))
-    with model.frozen():
-        return Problem(model, images, Goal(labels), Streams(5, ids), **options)
+    return Problem(model, images, Goal(labels), Streams(5, ids), **options)
 
 
 def test_every_pass_of_every_image_is_counted(
@@ -78,7 +77,7 @@ def test_a_row_out_of_budget_hears_its_clean_logits(
     assert torch.equal(answers[1:], true[1:])
     assert problem.tally.forwards.tolist() == [2, 1, 1, 2, 1, 1]
     assert problem.tally.out_of_budget.tolist() == [True, False, False, False, False, False]
-    assert problem[torch.tensor([3, 0, 0])].out_of_budget.tolist() == [False, True, True]
+    assert problem[torch.tensor([3, 0, 0])].refused.tolist() == [False, True, True]
     assert problem[torch.tensor([3, 0, 1])].forwards.tolist() == [2, 2, 1]
 
 
@@ -261,3 +260,68 @@ def test_of_several_gradients_those_over_the_limit_are_zero(
     assert problem.tally.backwards.tolist() == [2] * 6
     assert problem.tally.out_of_budget.all()
     assert problem.tally.flat.tolist() == [2] * 6
+
+
+class Failing:
+    """A remote model that gives no answer on images with a bright corner."""
+
+    def __init__(self, linear: Classifier) -> None:
+        self.linear, self.seen = linear, 0
+        self.sent = True
+
+    def __call__(self, images: Tensor) -> Tensor:
+        self.seen += len(images)
+        logits = self.linear(images)
+        bad = (images[:, 0, 0, 0] > 0.9).nonzero().flatten().tolist()
+        if bad:
+            logits[bad] = torch.nan
+            raise NoAnswer("no answer", logits=logits, reasons={row: f"why {row}" for row in bad})
+        return logits
+
+
+def test_an_image_that_the_model_fails_on_is_not_asked_about_again(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    model = Failing(linear)
+    with torch.no_grad():
+        clean = linear(images)
+    problem = make(model, images, labels, clean_logits=clean)  # type: ignore[arg-type]
+    assert problem.may_refuse
+    part = problem[torch.tensor([2, 0, 2, 2])]
+    tried = part.images * 0.5
+    tried[2, 0, 0, 0] = 1.0
+    logits, heard = part.ask(tried)
+    assert heard.tolist() == [True, True, False, True]
+    with torch.no_grad():
+        assert torch.equal(logits[heard], linear(tried[heard]))
+    assert torch.equal(logits[2], clean[2])
+    assert problem.refused.tolist() == [False, False, True, False, False, False]
+    assert problem.tally.forwards.tolist() == [1, 0, 2, 0, 0, 0]
+    assert problem.tally.failures == {2: "why 2"}
+    assert not problem.tally.out_of_budget.any()
+    seen = model.seen
+    logits, heard = problem.ask(images * 0.5)
+    assert heard.tolist() == [True, True, False, True, True, True]
+    assert torch.equal(logits[2], clean[2])
+    assert model.seen == seen + 5
+
+
+def test_without_clean_logits_a_failure_is_raised(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(Failing(linear), images, labels)  # type: ignore[arg-type]
+    with pytest.raises(NoAnswer):
+        problem.logits(torch.ones_like(images))
+
+
+def test_a_failure_comes_before_the_budget(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(Failing(linear), images, labels, max_forwards=2)  # type: ignore[arg-type]
+    bright = images.clone()
+    bright[3, 0, 0, 0] = 1.0
+    for _ in range(3):
+        problem.logits(bright)
+    assert problem.tally.forwards.tolist() == [2, 2, 2, 0, 2, 2]
+    assert problem.tally.out_of_budget.tolist() == [True, True, True, False, True, True]
+    assert problem.refused.all()

@@ -10,7 +10,8 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 _MOST = 12  # names that a message lists
 
@@ -28,7 +29,19 @@ class OverBudget(PinprickError):
 
 
 class NoAnswer(PinprickError):
-    """A remote model that keeps failing, however often it is asked."""
+    """A remote model that keeps failing, however often it is asked.
+
+    Attributes:
+        logits: What it did answer, a row for each image it was asked about, NaN where there is no
+            answer; None where that is not known.
+        reasons: Why there is none, by the place of the image in the question.
+    """
+
+    def __init__(
+        self, message: str, *, logits: Any = None, reasons: Mapping[int, str] | None = None
+    ) -> None:
+        self.logits, self.reasons = logits, dict(reasons or {})
+        super().__init__(message)
 
 
 class UnknownName(PinprickError):

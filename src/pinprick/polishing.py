@@ -66,7 +66,7 @@ def _polish(
     start = time.perf_counter()
     problem = Problem(model, result.images, result.goal, Streams(result.seed, result.ids))
     adversarial = _shorten(problem, result, units, max_forwards)
-    adversarial_logits, rounded_logits = judge(model, adversarial)
+    adversarial_logits, rounded_logits, _ = judge(model, adversarial)
     return replace(
         result,
         adversarial=adversarial,

@@ -4,8 +4,11 @@ A problem can be cut: ``problem[rows]`` is the same problem for some of its imag
 copies of them, and everything that goes with an image (goal, random stream, where it may change,
 counters, limits) goes along.
 
-Counting and the limits work on the device, without waiting for it: only a problem with limits
-looks at its counters while it runs, since a row out of budget is not forwarded.
+An image may be refused an answer, because it is out of budget or because a remote model failed on
+it. From then on it gets none: it is not forwarded and not counted, and hears its clean logits.
+
+Counting and the limits work on the device, without waiting for it: only a problem that may refuse
+looks at its counters while it runs.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pinprick.errors import BadInput, OverBudget
+from pinprick.errors import BadInput, NoAnswer, OverBudget
 from pinprick.goal import Goal
 from pinprick.model import Model
 from pinprick.random import Streams
@@ -35,7 +38,7 @@ class Problem:
         model: Asked through ``logits`` and ``gradient`` alone.
         images, goal, rng, allowed: As above.
         gradients: Whether the attack may ask for gradients.
-        clean_logits: What a row out of budget is answered; needed where there are limits.
+        clean_logits: What a row hears that is refused an answer; needed where there are limits.
         max_forwards, max_backwards: Most passes for each image.
         strict: Raise ``OverBudget`` instead of answering a row that is out of budget.
     """
@@ -57,6 +60,7 @@ class Problem:
         self.images, self.goal, self.rng, self.allowed = images, goal, rng, allowed
         self.tally = Tally(len(images), images.device, max_forwards, max_backwards, strict)
         self._model, self._gradients, self._clean_logits = model, gradients, clean_logits
+        self._remote = getattr(model, "sent", None) is not None
         self._rows = torch.arange(len(images), device=images.device)
 
     def __len__(self) -> int:
@@ -82,19 +86,39 @@ class Problem:
         """Which images have asked for more passes than they have."""
         return self.tally.out_of_budget[self._rows]
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether an image can be refused an answer at all, and ``refused`` is worth a look."""
+        return self.tally.max_forwards is not None or self._remote
+
+    @property
+    def refused(self) -> Mask:
+        """Which images were refused an answer: what they ask from now on is in vain."""
+        return self.tally.refused[self._rows]
+
     def logits(self, images: Images) -> Logits:
         """What the model says of one candidate for each image of the problem."""
+        return self.ask(images)[0]
+
+    def ask(self, images: Images) -> tuple[Logits, Mask]:
+        """The same, and which rows are answers; the others were refused one.
+
+        Where each image is asked about once, ``refused`` says as much; of several copies of an
+        image, some may be answered.
+        """
         assert len(images) == len(self), "one candidate for each image; cut the problem first"
-        if self.tally.max_forwards is not None:
-            within = self.tally.may_forward(self._rows)
-            if not within.all():
-                assert self._clean_logits is not None, "limits need clean_logits"
-                nothing = 0 * images.flatten(1)[:, :1].to(self._clean_logits.dtype)
-                answers = self._clean_logits + nothing  # no gradient, and no error for want of one
-                if within.any():
-                    answers = answers.index_put((within,), self[within]._ask(images[within]))
-                return answers
-        return self._ask(images)
+        if not self.may_refuse:
+            return self._ask(images)
+        may = self.tally.may_forward(self._rows)
+        if may.all():
+            return self._ask(images)
+        assert self._clean_logits is not None, "limits need clean_logits"
+        nothing = 0 * images.flatten(1)[:, :1].to(self._clean_logits.dtype)
+        logits = self._clean_logits + nothing  # no gradient, and no error for want of one
+        if not may.any():
+            return logits, may
+        answers, heard = self[may]._ask(images[may])
+        return logits.index_put((may,), answers), may.index_put((may,), heard)
 
     def gradient(self, images: Images, loss: Callable[[Logits], PerImage]) -> Images:
         """Gradient of ``loss`` at ``images``, each image by itself."""
@@ -133,16 +157,34 @@ class Problem:
             self.tally.note_gradient(self._rows, grad)
             yield grad
 
-    def _ask(self, images: Images) -> Logits:
+    def _ask(self, images: Images) -> tuple[Logits, Mask]:
+        """What the model itself says, and where it does not fail to."""
         self.tally.forwards.index_add_(0, self._rows, torch.ones_like(self._rows))
+        heard = torch.ones_like(self._rows, dtype=torch.bool)
         if self._gradients and torch.is_grad_enabled() and images.requires_grad:
-            return self._model(_CountBackward.apply(images, self.tally, self._rows))
-        with torch.no_grad():
-            return self._model(images)
+            return self._model(_CountBackward.apply(images, self.tally, self._rows)), heard
+        try:
+            with torch.no_grad():
+                return self._model(images), heard
+        except NoAnswer as error:
+            if error.logits is None or self._clean_logits is None:
+                raise
+            heard[list(error.reasons)] = False
+            self.tally.note_failures(self._rows, error.reasons)
+            logits: Logits = error.logits
+            return logits.where(heard.unsqueeze(1), self._clean_logits.to(logits.dtype)), heard
 
 
 class Tally:
-    """Passes spent on each image of the whole problem, and the most that may be."""
+    """Passes spent on each image of the whole problem, and the most that may be.
+
+    Attributes:
+        forwards, backwards: The passes.
+        out_of_budget: Images that asked for more than they may.
+        refused: Images that were refused an answer, for that reason or because the model failed.
+        failures: Why a remote model gave no answer, by the number of the image.
+        flat: Gradients that came back all zero.
+    """
 
     def __init__(
         self,
@@ -155,17 +197,32 @@ class Tally:
         self.forwards: Counts = torch.zeros(images, dtype=torch.long, device=device)
         self.backwards: Counts = torch.zeros_like(self.forwards)
         self.out_of_budget: Mask = torch.zeros_like(self.forwards, dtype=torch.bool)
-        self.flat: Counts = torch.zeros_like(self.forwards)  # gradients that came back all zero
+        self.refused: Mask = torch.zeros_like(self.out_of_budget)
+        self.failures: dict[int, str] = {}
+        self.flat: Counts = torch.zeros_like(self.forwards)
         self.max_forwards, self.max_backwards, self.strict = max_forwards, max_backwards, strict
 
     def may_forward(self, rows: Tensor) -> Mask:
-        assert self.max_forwards is not None
-        return self._within(self.forwards, rows, self.max_forwards, "forward")
+        """Which of the questions may be asked; the others are refused."""
+        may = ~self.refused[rows]
+        if self.max_forwards is not None:
+            within = self._within(self.forwards, rows[may], self.max_forwards, "forward")
+            self.refused[rows[may][~within]] = True
+            may = may.index_put((may,), within)
+        return may
 
     def may_backward(self, rows: Tensor) -> Mask | None:
         if self.max_backwards is None:
             return None
         return self._within(self.backwards, rows, self.max_backwards, "backward")
+
+    def note_failures(self, rows: Tensor, reasons: dict[int, str]) -> None:
+        """The model gave no answer to some of the questions, so there was no pass."""
+        lost = rows[list(reasons)]
+        self.forwards.index_add_(0, lost, -torch.ones_like(lost))
+        self.refused[lost] = True
+        for row, reason in zip(lost.tolist(), reasons.values(), strict=True):
+            self.failures.setdefault(row, reason)
 
     def note_gradient(self, rows: Tensor, grad: Images) -> None:
         self.flat.index_add_(0, rows, (grad == 0).flatten(1).all(dim=1).long())

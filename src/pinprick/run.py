@@ -5,13 +5,14 @@ referee's own passes, one before and two after, are nobody's cost.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from pinprick.attacks.build import describe
 from pinprick.attacks.card import Attack, Card
+from pinprick.errors import NoAnswer
 from pinprick.goal import Goal
 from pinprick.intake import (
     Task,
@@ -136,8 +137,9 @@ def _attack_batch(
     clock = _Clock(images.device)
     sent = model.sent
     with model.frozen():
-        clean_logits = _answers(model, images)
+        clean_logits, unheard = _hear(model, images)
         todo = ~goal.met(clean_logits)
+        todo[list(unheard)] = False
         if allowed is not None:
             todo &= allowed.flatten(1).any(dim=1)
         problem = Problem(
@@ -157,7 +159,8 @@ def _attack_batch(
             adversarial[todo] = attack(problem[todo]).detach()
         seconds, peak_memory = clock.stop()
         _check_product(facts, images, adversarial, allowed)
-        adversarial_logits, rounded_logits = judge(model, adversarial)
+        adversarial_logits, rounded_logits, unjudged = judge(model, adversarial)
+    failures = {**unjudged, **problem.tally.failures, **unheard}  # the first comes last
     return AttackResult(
         images=images,
         adversarial=adversarial,
@@ -170,7 +173,7 @@ def _attack_batch(
         out_of_budget=problem.tally.out_of_budget,
         ids=part.ids,
         batch_size=torch.full_like(part.ids, len(part)),
-        remarks=_remarks(goal, allowed, adversarial_logits, problem.tally),
+        remarks=_remarks(goal, allowed, adversarial_logits, problem.tally, failures),
         seconds=seconds,
         peak_memory=peak_memory,
         sent=None if sent is None else vars(model.sent - sent),
@@ -180,10 +183,24 @@ def _attack_batch(
     ).to(home)
 
 
-def judge(model: Classifier, adversarial: Images) -> tuple[Logits, Logits]:
-    """What the model says of ``adversarial``, as they are and rounded to 8-bit values."""
+def judge(model: Classifier, adversarial: Images) -> tuple[Logits, Logits, dict[int, str]]:
+    """What the model says of ``adversarial``, as they are and rounded to 8-bit values.
+
+    Where a remote model fails on the first there is a reason.
+    """
     rounded = (adversarial * 255).round() / 255
-    return _answers(model, adversarial), _answers(model, rounded)
+    logits, reasons = _hear(model, adversarial)
+    return logits, _hear(model, rounded)[0], reasons
+
+
+def _hear(model: Classifier, images: Images) -> tuple[Logits, dict[int, str]]:
+    """What the model says of ``images``; NaN where a remote one fails, and why, by place."""
+    try:
+        return _answers(model, images), {}
+    except NoAnswer as error:
+        if error.logits is None:
+            raise
+        return check_answers(error.logits, images), error.reasons
 
 
 def _answers(model: Classifier, images: Images) -> Logits:
@@ -204,7 +221,13 @@ def _check_product(
         raise RuntimeError(f"{facts.name} changed values it may not change: a bug in the attack")
 
 
-def _remarks(goal: Goal, allowed: Allowed | None, logits: Logits, tally: Tally) -> tuple[str, ...]:
+def _remarks(
+    goal: Goal,
+    allowed: Allowed | None,
+    logits: Logits,
+    tally: Tally,
+    failures: Mapping[int, str],
+) -> tuple[str, ...]:
     """Why an image failed, the first reason that fits; no text for the others."""
     shut = torch.zeros_like(tally.out_of_budget)
     if allowed is not None:
@@ -217,8 +240,10 @@ def _remarks(goal: Goal, allowed: Allowed | None, logits: Logits, tally: Tally) 
         (tally.flat > 0, "the model's gradient was zero or not finite"),
         (torch.ones_like(shut), "not found"),
     ]
-    first = torch.stack([mask for mask, _ in reasons]).int().argmax(dim=0)
-    return tuple(reasons[i][1] for i in first.tolist())
+    first = torch.stack([mask for mask, _ in reasons]).int().argmax(dim=0).tolist()
+    return tuple(
+        failures.get(row, reasons[i][1]) if reasons[i][1] else "" for row, i in enumerate(first)
+    )
 
 
 class _Clock:

@@ -108,7 +108,7 @@ class BruSLe(Attack):
             else:
                 tried = masks.start(part, most, step)
             logits = part.logits(masks.made(tried, part.images))
-            fooled, refused = part.goal.met(logits), part.out_of_budget
+            fooled, refused = part.goal.met(logits), part.refused
             loss = score_loss(part.goal, logits, self.loss).masked_fill(fooled, -torch.inf)
             masks.learn(tried, loss.masked_fill(refused, torch.inf), swapped=swapped)
             done = fooled | refused | masks.alone

@@ -116,7 +116,7 @@ class SparseRS(Attack):
         for query in range(self.queries):
             new = swaps.propose(state, self._share(query), query) if query else state
             logits = part.logits(new.as_images(part.images))
-            refused, done = part.out_of_budget, part.goal.met(logits)
+            refused, done = part.refused, part.goal.met(logits)
             lower = score_loss(part.goal, logits, self.loss)
             take = ((lower < loss) | done) & ~refused
             state, loss = new.where(take, state), lower.where(take, loss)
