@@ -17,8 +17,9 @@ from pinprick import (
     run_attack,
     score_model,
 )
-from pinprick.attacks import SAMOO, sa_moo
+from pinprick.attacks import SAMOO
 from pinprick.oracle import exact_images, exact_linear, fewest_pixels, sure_images
+from pinprick.parts import candidates
 
 
 def guesses(model: Classifier, images: Tensor) -> Tensor:
@@ -105,7 +106,7 @@ def test_how_many_are_asked_about_at_once_does_not_matter(
     labels = guesses(curved, images)
     attack = SAMOO(k=6, queries=40, population=8)
     at_once = run_attack(attack, curved, images, labels)
-    monkeypatch.setattr(sa_moo, "_ELEMENTS", 1)
+    monkeypatch.setattr(candidates, "_ELEMENTS", 1)
     one_by_one = run_attack(attack, curved, images, labels)
     assert torch.equal(at_once.adversarial, one_by_one.adversarial)
     assert torch.equal(at_once.forwards, one_by_one.forwards)

@@ -28,15 +28,14 @@ from torch import Tensor
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.onepixel.genes import draw_genes, frame_of, mutate, paint
 from pinprick.errors import BadInput
+from pinprick.parts.candidates import blocks, judge
 from pinprick.parts.choice import check_choice
-from pinprick.parts.score_loss import score_loss
 from pinprick.parts.smallest_k import K, check_k, run_at_k
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask
 
 _BLOCK = 64  # individuals of an image that are asked about before it may leave
-_ELEMENTS = 2**21  # of the images in one pass, or as many images as there are in the problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,13 +105,13 @@ class OnePixel(Attack):
                 children = mutate(part, genes, best, self.factor, generation, use)
             for start in range(0, self.population, _BLOCK):
                 block = slice(start, start + _BLOCK)
-                lower, fools, refused = _judge(part, children[:, block], k, frame)
+                lower, fools = _judge(part, children[:, block], k, frame)
                 better = lower < fitness[:, block]
                 fitness[:, block] = torch.where(better, lower, fitness[:, block])
                 better = better[:, :, None, None]
                 genes[:, block] = torch.where(better, children[:, block], genes[:, block])
                 done = fools.any(dim=1)
-                gone = done | refused
+                gone = done | part.refused
                 if gone.any():
                     first = start + fools.int().argmax(dim=1)
                     chosen = torch.where(done, first, fitness.argmin(dim=1))
@@ -130,24 +129,16 @@ class OnePixel(Attack):
         return images, met
 
 
-def _judge(
-    problem: Problem, genes: Tensor, k: Counts, frame: Tensor
-) -> tuple[Tensor, Tensor, Mask]:
-    """The fitness of some individuals, lower is better; which fool; and whose were refused."""
-    count = genes.shape[1]
-    owners = torch.arange(len(problem), device=k.device).repeat_interleave(count)
-    before = problem.forwards
-    losses, fools = [], []
-    size = max(len(problem), _ELEMENTS // problem.images[0].numel())
-    for owner, some in zip(owners.split(size), genes.flatten(0, 1).split(size), strict=True):
-        part = problem[owner]
-        logits = part.logits(paint(part, some, k[owner], frame[owner]))
-        losses.append(score_loss(part.goal, logits, "cross_entropy").float())
-        fools.append(part.goal.met(logits))
-    answered = (problem.forwards - before).unsqueeze(1)
-    heard = torch.arange(count, device=k.device) < answered  # the rest got their clean logits
-    loss = torch.cat(losses).view(-1, count).where(heard, torch.inf)
-    return loss, torch.cat(fools).view(-1, count) & heard, ~heard.all(dim=1)
+def _judge(problem: Problem, genes: Tensor, k: Counts, frame: Tensor) -> tuple[Tensor, Tensor]:
+    """The fitness of some individuals, lower is better, and which fool."""
+    owners = torch.arange(len(problem), device=k.device)
+    found = []
+    for some in blocks(problem, genes.shape[1]):
+        owner = owners.repeat_interleave(some.stop - some.start)
+        painted = paint(problem[owner], genes[:, some].flatten(0, 1), k[owner], frame[owner])
+        found.append(judge(problem, painted, "cross_entropy"))
+    losses, fools = zip(*found, strict=True)
+    return torch.cat(losses, dim=1).float(), torch.cat(fools, dim=1)
 
 
 def _pick(

@@ -37,15 +37,13 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.sa_moo.individuals import Breeding, Individuals, Ranked
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
+from pinprick.parts.candidates import blocks, judge
 from pinprick.parts.choice import check_choice
-from pinprick.parts.score_loss import score_loss
 from pinprick.parts.smallest_k import K, check_k, run_at_k
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.random import Streams
 from pinprick.types import Counts, Images, Mask
-
-_ELEMENTS = 2**21  # of the images in one pass, or as many images as there are in the problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,12 +149,8 @@ class SAMOO(Attack):
         """The individuals that live on once those of these numbers are made and asked about."""
         if ranked is not None:
             one, other = self._pairs(problem.rng, numbers, f"{breeding.use}, parents")
-        size = max(1, _ELEMENTS // max(1, problem.images.numel()))
-        if problem.tally.max_forwards is not None:
-            size = 1  # an image that is out of budget is known by its only question
         judged = [] if ranked is None else [ranked]
-        for start in range(0, len(numbers), size):
-            some = slice(start, start + size)
+        for some in blocks(problem, len(numbers)):
             if ranked is None:
                 people = breeding.begin(near, numbers[some])
             else:
@@ -189,25 +183,18 @@ class SAMOO(Attack):
 
     def _finished(self, problem: Problem, ranked: Ranked, *, last: bool) -> Mask | None:
         """Which images leave; None where it need not be looked at."""
-        limited = problem.tally.max_forwards is not None
-        if self.shrink and not limited and not last:
+        if self.shrink and not problem.may_refuse and not last:
             return None
         done = torch.full_like(ranked.met[:, 0], last)
         if not self.shrink:
             done = done | ranked.met[:, 0]
-        return done | problem.out_of_budget if limited else done
+        return done | problem.refused if problem.may_refuse else done
 
 
 def _judge(problem: Problem, breeding: Breeding, people: Individuals) -> Ranked:
     """Ask about some individuals of each image; who got no answer is preferred to nobody."""
-    number = people.members.shape[1]
-    rows = torch.arange(len(problem), device=people.members.device).repeat_interleave(number)
-    part, adv = problem[rows], breeding.made(people)
-    logits = part.logits(adv)
-    loss = score_loss(part.goal, logits).double()
-    norm = (adv - part.images).double().square().flatten(1).sum(dim=1)
-    met, answered = part.goal.met(logits), torch.ones_like(rows, dtype=torch.bool)
-    if problem.tally.max_forwards is not None:
-        answered = ~part.out_of_budget
-    cost = torch.where(met, norm, loss).masked_fill(~answered, torch.inf)
-    return Ranked(people, (met & answered).view(-1, number), cost.view(-1, number))
+    adv = breeding.made(people)
+    loss, met = judge(problem, adv)
+    change = adv.unflatten(0, loss.shape) - problem.images.unsqueeze(1)
+    norm = change.double().square().flatten(2).sum(dim=2)
+    return Ranked(people, met, torch.where(met, norm, loss.double()))
