@@ -38,3 +38,11 @@ def test_a_loss_that_is_no_number_is_never_better() -> None:
     lowest.offer(tries(0.5), torch.tensor([[float("nan"), 1.0]]), goal, rows)
     assert lowest.images.item() == 0.0
     assert not lowest.met.any()
+
+
+def test_a_try_without_an_answer_is_never_better() -> None:
+    lowest, rows = Lowest(tries(0.0, 0.0)), torch.arange(2)
+    goal = Goal(torch.zeros(2, dtype=torch.long))
+    refused = torch.tensor([False, True])
+    lowest.offer(tries(0.5, 0.5), torch.tensor([[1.0, 0.0]] * 2), goal, rows, refused)
+    assert lowest.images.flatten().tolist() == [0.5, 0.0]

@@ -122,7 +122,7 @@ class PGD0(Attack):
             for _ in range(self.steps):
                 part, x = problem[rows], adv[rows]
                 logits, grad = part.logits_and_gradient(x, part.goal.cross_entropy)
-                left = ~tries.offer(x, logits, part.goal, rows)
+                left = ~tries.offer(x, logits, part.goal, rows, part.refused)
                 rows, part, x, grad = rows[left], part[left], x[left], grad[left]
                 if not len(rows):
                     return tries.images, tries.met
@@ -130,7 +130,8 @@ class PGD0(Attack):
                 stepped = x - self.step_size * _mean_one(grad).to(x.dtype)
                 adv[rows] = self._project(part, stepped, k[rows], most, cut)
             part, x = problem[rows], adv[rows]
-            rows = rows[~tries.offer(x, part.logits(x), part.goal, rows)]
+            logits = part.logits(x)
+            rows = rows[~tries.offer(x, logits, part.goal, rows, part.refused)]
             if not len(rows):
                 break
         return tries.images, tries.met

@@ -112,7 +112,7 @@ class SparsePGD(Attack):
         for step in range(self.steps):
             adv = torch.where(units.spread(chosen, moved), moved, problem.images)
             logits, grad = problem.logits_and_gradient(adv, problem.goal.cross_entropy)
-            left = ~tries.offer(adv, logits, problem.goal, rows)
+            left = ~tries.offer(adv, logits, problem.goal, rows, problem.refused)
             problem, rows, k, grad = problem[left], rows[left], k[left], grad[left]
             moved, weight, chosen, idle = moved[left], weight[left], chosen[left], idle[left]
             if not len(rows):
@@ -129,7 +129,8 @@ class SparsePGD(Attack):
                 chosen = chosen.index_copy(0, stuck, _largest(fresh, k[stuck], most))
                 idle = idle.index_fill(0, stuck, 0)
         adv = torch.where(units.spread(chosen, moved), moved, problem.images)
-        tries.offer(adv, problem.logits(adv), problem.goal, rows)
+        logits = problem.logits(adv)
+        tries.offer(adv, logits, problem.goal, rows, problem.refused)
         return tries.images, tries.met
 
     def _begin(self, problem: Problem, near: Images, trial: int) -> tuple[Images, Tensor]:
