@@ -95,8 +95,119 @@ def test_pauses_end_at_a_minute_and_tries_at_their_number(
 ) -> None:
     function = Function(*[TimeoutError("too slow") for _ in range(9)])
     with pytest.raises(NoAnswer, match=r"mean did not answer in 9 tries .the last: too slow"):
-        score_model(function, name="mean", backoff=1.0, retries=8)(images)
+        score_model(function, name="mean", backoff=1.0, retries=8)(images[:1])
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+
+
+def test_images_that_failed_together_are_tried_alone(images: Tensor, pauses: list[float]) -> None:
+    def poisoned(some: Tensor) -> Tensor:
+        if (some == images[2].float()).flatten(1).all(dim=1).any():
+            raise TimeoutError("stuck")
+        return some.mean(dim=(2, 3))
+
+    model = score_model(poisoned, name="mean", retries=1)
+    with pytest.raises(
+        NoAnswer, match=r"^mean did not answer in 3 tries .the last: stuck.;"
+    ) as seen:
+        model(images)
+    assert list(seen.value.reasons) == [2]
+    rest = torch.tensor([0, 1, 3, 4, 5, 6])
+    expected = images[rest].mean(dim=(2, 3))
+    torch.testing.assert_close(seen.value.logits[rest], expected, rtol=0, atol=1e-6)
+    assert seen.value.logits[2].isnan().all()
+    assert vars(model.sent) == {"asked": 7, "cached": 0, "images": 21, "requests": 9, "failures": 3}
+    model(images[rest])
+    assert model.sent.requests == 9  # what was answered is kept
+
+
+def test_a_service_that_is_down_is_not_asked_about_every_image(
+    images: Tensor, pauses: list[float]
+) -> None:
+    function = Function(*[TimeoutError("too slow") for _ in range(99)])
+    with pytest.raises(NoAnswer, match=r"too slow.*, and for 6 images more;") as seen:
+        score_model(function, name="mean", retries=1)(images)
+    assert function.sizes == [7, 7, 1, 1, 1]
+    assert sorted(seen.value.reasons) == list(range(7))
+    assert seen.value.logits.isnan().all()
+
+
+def test_scores_that_are_no_numbers_are_asked_for_again_by_themselves(
+    images: Tensor, pauses: list[float]
+) -> None:
+    sizes = []
+
+    def odd(some: Tensor) -> Tensor:
+        sizes.append(len(some))
+        scores = some.mean(dim=(2, 3))
+        scores[(some == images[5].float()).flatten(1).all(dim=1), 1] = torch.nan
+        if len(sizes) < 3:
+            scores[(some == images[1].float()).flatten(1).all(dim=1)] = torch.inf
+        return scores
+
+    model = score_model(odd, name="odd", retries=3)
+    with pytest.raises(NoAnswer, match=r"odd did not answer in 4 tries .*not finite") as seen:
+        model(images)
+    assert sizes == [7, 2, 2, 1]
+    assert list(seen.value.reasons) == [5]
+    assert seen.value.logits[[0, 1, 2, 3, 4, 6]].isfinite().all()
+
+
+def test_a_bad_answer_among_good_ones_is_asked_for_again(
+    images: Tensor, pauses: list[float]
+) -> None:
+    answers = [torch.zeros(1, 3), torch.zeros(2, 3), "busy", torch.zeros(1, 4), torch.ones(1, 3)]
+    model = score_model(lambda some: answers.pop(0), name="odd")
+    model(images[:1])
+    assert torch.equal(model(images[1:2]), torch.ones(1, 3).double())
+    assert model.sent.failures == 3
+
+
+def test_what_is_wrong_with_one_image_for_good_is_not_tried_again(images: Tensor) -> None:
+    class Refused(OSError):
+        code = 422
+
+    def picky(some: Tensor) -> Tensor:
+        if len(some) == 1 and torch.equal(some[0], images[4].float()):
+            raise Refused("unprocessable")
+        return some.mean(dim=(2, 3))
+
+    model = score_model(picky, name="picky", max_batch=1)
+    with pytest.raises(NoAnswer, match=r"picky did not answer in one try .*unprocessable") as seen:
+        model(images)
+    assert list(seen.value.reasons) == [4]
+    assert model.sent.requests == 7
+
+
+def test_an_error_of_the_function_itself_is_raised_at_any_time(images: Tensor) -> None:
+    function = Function()
+    model = score_model(function, name="mean")
+    model(images[:1])
+    function.troubles = [ZeroDivisionError("a bug")]
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        model(images)
+
+
+def test_class_numbers_that_are_no_numbers_are_one_clear_line(images: Tensor) -> None:
+    model = score_model(
+        lambda some: [float("nan")] * len(some), name="top", access="labels", classes=("a", "b")
+    )
+    with pytest.raises(BadInput, match="class numbers from 0 to 1"):
+        model(images)
+
+
+def test_a_label_that_is_missing_is_no_label(images: Tensor, pauses: list[float]) -> None:
+    def once(some: Tensor) -> list[int]:
+        if len(some) > 1:
+            raise TimeoutError("too many")
+        if torch.equal(some[0], images[1].float()):
+            raise TimeoutError("not this one")
+        return [1]
+
+    model = score_model(once, name="top", access="labels", classes=("a", "b"), retries=0)
+    with pytest.raises(NoAnswer) as seen:
+        model(images[:3])
+    assert seen.value.logits[[0, 2]].tolist() == [[0, 1], [0, 1]]
+    assert seen.value.logits[1].isnan().all()
 
 
 def test_a_service_that_says_how_long_is_believed(images: Tensor, pauses: list[float]) -> None:

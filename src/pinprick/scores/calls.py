@@ -1,18 +1,33 @@
-"""Calls of a function that may fail for a while: made again after a pause, and not too often."""
+"""Calls of a function that may fail for a while: made again after a pause, and not too often.
+
+A call that brings no usable answer is made again for the images that still lack one. What lacks
+it in the end is asked about by itself once more, so that an image which the service cannot take
+keeps no other from its answer. An error that does not look like the service's is raised; so is,
+until there has been a good answer, one that another try does not mend, as something is set up
+wrongly then.
+"""
 
 import http.client
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
 
-from pinprick.errors import NoAnswer
+from pinprick.errors import BadInput
 
 Temporary = tuple[type[Exception], ...] | Callable[[Exception], bool]
 
+# What came for some of the images is taken in; what it gives is why some of it was of no use.
+Take = Callable[[Any, Sequence[int]], dict[int, str]]
+
 _LONGEST = 60.0  # seconds of a pause that the service did not ask for
 _LATER = (408, 425, 429)  # HTTP's ways to say: try again
+_DOWN = 3  # images without an answer one after another, after which no more are tried
+
+
+class BadAnswer(BadInput):
+    """An answer that is not what was asked for."""
 
 
 def is_temporary(error: Exception) -> bool:
@@ -30,7 +45,7 @@ class Calls:
         name: What is called, for messages.
         requests: How often the function was called.
         images: With how many images in all.
-        failures: How many of the calls failed.
+        failures: How many of the calls failed, or left an image without a usable answer.
     """
 
     def __init__(
@@ -49,30 +64,63 @@ class Calls:
         self._retries, self._backoff, self._temporary = retries, backoff, temporary
         self._interval = 0.0 if per_second is None else 1 / per_second
         self._next = 0.0
+        self._proven = False  # there has been a good answer
 
-    def __call__(self, images: Tensor) -> Any:
-        """What the function gives, in the end."""
+    def __call__(self, images: Tensor, take: Take) -> dict[int, str]:
+        """Ask until all answers are taken in; gives why, for images without one in the end."""
+        left: Sequence[int] = range(len(images))
+        tries = 0
+        reasons: dict[int, str] = {}
         for attempt in range(self._retries + 1):
-            self._wait_for_turn()
-            self.requests += 1
-            self.images += len(images)
-            try:
-                return self._function(images)
-            except Exception as error:
-                self.failures += 1
-                if not self._may_pass(error):
-                    raise
-                if attempt == self._retries:
-                    reason = " ".join(str(error).split()) or type(error).__name__
-                    raise NoAnswer(
-                        f"{self.name} did not answer in {attempt + 1} tries (the last: {reason}); "
-                        "what it answered before is kept where there is a cache"
-                    ) from error
-                pause = min(self._backoff * 2**attempt, _LONGEST)
-                time.sleep(max(pause, _retry_after(error)))
-        raise AssertionError("unreachable")
+            reasons, wait = self._try(images, left, take)
+            tries, left = tries + 1, list(reasons)
+            if not left or wait is None:
+                break
+            if attempt < self._retries:
+                time.sleep(max(wait, min(self._backoff * 2**attempt, _LONGEST)))
+        if len(left) > 1:
+            reasons, tries = self._one_by_one(images, reasons, take), tries + 1
+        many = f"{tries} tries" if tries > 1 else "one try"
+        return {
+            place: f"{self.name} did not answer in {many} (the last: {reason})"
+            for place, reason in reasons.items()
+        }
+
+    def _one_by_one(self, images: Tensor, reasons: dict[int, str], take: Take) -> dict[int, str]:
+        """Each by itself, once, unless the first few show that nothing is answered any more."""
+        left: dict[int, str] = {}
+        for number, (place, before) in enumerate(reasons.items()):
+            down = number == len(left) >= _DOWN
+            left |= {place: before} if down else self._try(images, [place], take)[0]
+        return left
+
+    def _try(
+        self, images: Tensor, places: Sequence[int], take: Take
+    ) -> tuple[dict[int, str], float | None]:
+        """Why some of the images have no answer after one call, and seconds to wait at least.
+
+        These are None where another try would be in vain.
+        """
+        self._wait_for_turn()
+        self.requests += 1
+        self.images += len(places)
+        try:
+            reasons = take(self._function(images[list(places)]), places)
+        except Exception as error:
+            self.failures += 1
+            if not (self._may_pass(error) or (self._proven and _is_the_services(error))):
+                raise
+            reason = " ".join(str(error).split()) or type(error).__name__
+            wait = _retry_after(error) if self._may_pass(error) else None
+            return dict.fromkeys(places, reason), wait
+        self.failures += bool(reasons)
+        self._proven = True
+        return reasons, 0.0
 
     def _may_pass(self, error: Exception) -> bool:
+        """Whether another try may help."""
+        if isinstance(error, BadAnswer):
+            return self._proven
         if isinstance(self._temporary, tuple):
             return isinstance(error, self._temporary)
         return self._temporary(error)
@@ -82,6 +130,12 @@ class Calls:
         if now < self._next:
             time.sleep(self._next - now)
         self._next = max(now, self._next) + self._interval
+
+
+def _is_the_services(error: Exception) -> bool:
+    """Whether the service or the way to it is to blame, and not the function that asks it."""
+    known = isinstance(error, OSError | http.client.HTTPException)
+    return known or _status(error) is not None
 
 
 def _status(error: Exception) -> int | None:

@@ -1,15 +1,17 @@
 """A function of images as something to ask: each image once, in batches of a size."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, NoAnswer
 from pinprick.scores.answers import Answers, Row
-from pinprick.scores.calls import Calls
+from pinprick.scores.calls import BadAnswer, Calls
 from pinprick.types import Images, Logits
 
 _TINY = 1e-30  # a probability below it is taken for it
@@ -79,16 +81,37 @@ class Service:
         ]
         self._asked += len(keys)
         self._cached += len(keys) - len(todo)
+        lost: dict[bytes, str] = {}
         for start in range(0, len(todo), self._max_batch):
             rows = todo[start : start + self._max_batch]
-            scores = self._read(self._calls(plain[rows]), len(rows))
-            new = {keys[row]: answer for row, answer in zip(rows, scores, strict=True)}
-            self._answers.add(new)
-            known |= new
+            reasons = self._calls(plain[rows], partial(self._take, [keys[r] for r in rows], known))
+            lost |= {keys[rows[place]]: reason for place, reason in reasons.items()}
         if not keys:
             return images.new_zeros((0, max(1, self._classes)))
-        stacked = torch.from_numpy(np.stack([known[key] for key in keys]))
-        return self._as_logits(stacked).to(images)
+        nothing = np.full(max(1, self._classes), np.nan)
+        stacked = torch.from_numpy(np.stack([known.get(key, nothing) for key in keys]))
+        logits = self._as_logits(stacked).to(images)
+        if lost:
+            raise _no_answer(
+                logits, {row: lost[key] for row, key in enumerate(keys) if key in lost}
+            )
+        return logits
+
+    def _take(
+        self, keys: Sequence[bytes], known: dict[bytes, Row], answer: Any, places: Sequence[int]
+    ) -> dict[int, str]:
+        """Keep what came for some images; those whose scores are no numbers have no answer."""
+        scores = self._read(answer, len(places))
+        fit = [bool(np.isfinite(row).all()) for row in scores]
+        if not any(fit):
+            raise self._bad(f"gave a score that is not finite for image 0 of {len(fit)}")
+        new = {
+            keys[place]: row for place, row, good in zip(places, scores, fit, strict=True) if good
+        }
+        self._answers.add(new)
+        known |= new
+        reason = "a score that is not finite"
+        return {place: reason for place, good in zip(places, fit, strict=True) if not good}
 
     def _read(self, answer: Any, count: int) -> Row:
         """What came back as rows of scores, or a line on what is wrong with it."""
@@ -101,11 +124,8 @@ class Service:
         if scores.ndim != 2 or len(scores) != count:
             wanted = "a class number or a row" if self._labels_only else "a row of scores"
             raise self._bad(f"must give {wanted} for each of {count} images, got {scores.shape}")
-        if not np.isfinite(scores).all():
-            row = int((~np.isfinite(scores)).any(axis=1).argmax())
-            raise self._bad(f"gave a score that is not finite for image {row} of {count}")
-        if self._probabilities and (scores.min() < 0 or scores.max() > 1):
-            low, high = scores.min(), scores.max()
+        low, high = np.nanmin(scores, initial=0), np.nanmax(scores, initial=1)
+        if self._probabilities and (low < 0 or high > 1):
             raise self._bad(f"gave probabilities from {low:.3g} to {high:.3g}")
         self._check_count(scores.shape[1])
         return scores
@@ -116,7 +136,7 @@ class Service:
                 f"{self._calls.name} answers with class numbers; "
                 "score_model(classes=...) must say what classes there are"
             )
-        whole = numbers.astype(np.int64)
+        whole = np.nan_to_num(numbers, nan=-1).astype(np.int64)
         if (whole != numbers).any() or (whole < 0).any() or (whole >= self._classes).any():
             raise self._bad(f"must give class numbers from 0 to {self._classes - 1}")
         return np.eye(self._classes)[whole]
@@ -130,8 +150,20 @@ class Service:
 
     def _as_logits(self, scores: Tensor) -> Tensor:
         if self._labels_only:
-            return torch.nn.functional.one_hot(scores.argmax(dim=1), scores.shape[1])
+            top = torch.nn.functional.one_hot(scores.argmax(dim=1), scores.shape[1])
+            return torch.where(scores.isnan().any(dim=1, keepdim=True), torch.nan, top)
         return scores.clamp_min(_TINY).log() if self._probabilities else scores
 
-    def _bad(self, what: str) -> BadInput:
-        return BadInput(f"{self._calls.name} {what}")
+    def _bad(self, what: str) -> BadAnswer:
+        return BadAnswer(f"{self._calls.name} {what}")
+
+
+def _no_answer(logits: Logits, reasons: dict[int, str]) -> NoAnswer:
+    """All that was answered, and why the rest was not."""
+    more = f", and for {len(reasons) - 1} images more" if len(reasons) > 1 else ""
+    return NoAnswer(
+        f"{next(iter(reasons.values()))}{more}; "
+        "what it answered before is kept where there is a cache",
+        logits=logits,
+        reasons=reasons,
+    )
