@@ -86,15 +86,10 @@ def take_in(
             "a target must be another class"
         )
     numbers = torch.arange(len(images)) if ids is None else ids
-    if batch_size is None:
-        batch_size = max(1, min(256, _ROOM // max(1, images[:1].numel())))
-    for name, value, least in (
-        ("batch_size", batch_size, 1),
-        ("max_forwards", max_forwards, 0),
-        ("max_backwards", max_backwards, 0),
-    ):
-        if value is not None and (not isinstance(value, int) or value < least):
-            raise BadInput(f"{name} must be a whole number of at least {least}, got {value!r}")
+    batch_size = batch_size_for(images, batch_size)
+    for name, value in (("max_forwards", max_forwards), ("max_backwards", max_backwards)):
+        if value is not None:
+            _check_whole(name, value, least=0)
     return Task(
         images=_own(images.detach()),
         goal=Goal(labels, targets),
@@ -104,6 +99,19 @@ def take_in(
         max_forwards=max_forwards,
         max_backwards=max_backwards,
     )
+
+
+def batch_size_for(images: Images, given: Any = None) -> int:
+    """How many images to work on at a time: as given, or as many as there is room for."""
+    if given is None:
+        return max(1, min(256, _ROOM // max(1, images[:1].numel())))
+    return _check_whole("batch_size", given, least=1)
+
+
+def _check_whole(name: str, value: Any, least: int) -> int:
+    if not isinstance(value, int) or value < least:
+        raise BadInput(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return value
 
 
 def check_parties(attack: Any, model: Any) -> None:
