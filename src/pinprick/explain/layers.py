@@ -1,0 +1,143 @@
+"""Which layer of a network to take a map from.
+
+One image is sent through the network and every layer's output is looked at. Of those that are maps
+of the image, at least 6 by 6, and on which the answer depends, the last is taken. In ResNets that
+is the last stage (torchvision's ``layer4``), in VGGs the last pooling (the end of ``features``),
+both the paper's choice. Networks for small pictures end with maps of 4 by 4 or less, which say
+nothing about single pixels, so an earlier layer is found there. A vision transformer that reads
+its answer off the class token has no use for the patches after its last attention; there it is
+the norm before that.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pinprick.errors import BadInput, UnknownName
+from pinprick.explain.grid import planes
+from pinprick.explain.question import Question, ask
+from pinprick.explain.watch import first_tensor
+from pinprick.model import Classifier, Model
+from pinprick.types import Images
+
+FINE_ENOUGH = 6  # rows and columns
+_CHAINS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)  # hold layers, and do nothing of their own
+_IDLE = (nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d, nn.Dropout, nn.Dropout2d, nn.Softmax)
+
+
+@torch.inference_mode(False)  # gradients are needed, in whatever mode the caller is
+def find_layer(model: Classifier | Model, images: Tensor, *, at_least: int = FINE_ENOUGH) -> str:
+    """The name of the last layer that gives a map of the image, fine enough to be of use.
+
+    Args:
+        model: A ``Classifier`` of a network, or a network.
+        images: Some images of the size that is to be explained; the first is looked at.
+        at_least: Rows and columns that the map should have; where no layer has so many, it is
+            the last of the finest.
+    """
+    return _find(ask("a layer", model, images, None, 1), at_least)
+
+
+def pick_layer(
+    question: Question, layer: str | nn.Module | None, *, at_least: int
+) -> tuple[str, nn.Module]:
+    """The layer that was asked for, with its name; the one found where none was."""
+    wanted = _find(question, at_least) if layer is None else layer
+    named = dict(question.network.named_modules(remove_duplicate=False))
+    del named[""]
+    if isinstance(wanted, str):
+        if wanted not in named:
+            raise UnknownName("layer", wanted, named)
+        return wanted, named[wanted]
+    for name, module in named.items():
+        if module is wanted:
+            return name, module
+    raise BadInput(
+        f"layer must be a layer of {question.model.name}, or the name of one, "
+        f"got a {type(wanted).__name__} that is not in it"
+    )
+
+
+def _find(question: Question, at_least: int) -> str:
+    images, _ = next(question.batches())
+    found = list(_maps(question.model, question.network, images[:1]))
+    if not found:
+        raise BadInput(
+            f"no layer of {question.model.name} was seen to give a map of the image; pass "
+            "layer=..., one whose output is (batch, channels, height, width), or (batch, tokens, "
+            "channels) with a token for each patch"
+        )
+    found = [one for one in found if one.tokens == found[-1].tokens]
+    side = min(at_least, max(one.side for one in found))
+    fine = [one for one in found if one.side >= side]
+    names = {one.name for one in fine}
+    cut = {name: _blocks_cut(name, names, question.network) for name in names}
+    fine = [one for one in fine if one.alive] or fine
+    fewest = min(cut[one.name] for one in fine)
+    return [one.name for one in fine if cut[one.name] == fewest][-1]
+
+
+def _blocks_cut(name: str, fine: set[str], net: nn.Module) -> int:
+    """How many blocks around a layer end with something else: it is on one branch of them only."""
+    above = name.split(".")[:-1]
+    around = [".".join(above[:depth]) for depth in range(1, len(above) + 1)]
+    return sum(
+        outer not in fine and not isinstance(net.get_submodule(outer), _CHAINS) for outer in around
+    )
+
+
+@dataclass(frozen=True)
+class _Map:
+    """A layer whose output is a map of the image."""
+
+    name: str
+    side: int  # the shorter one
+    tokens: bool
+    alive: bool  # whether the answer depends on it
+
+
+def _maps(model: Classifier, net: nn.Module, images: Images) -> Iterator[_Map]:
+    """The layers that give maps, in the order in which they are done."""
+    outputs: dict[str, Tensor] = {}  # a layer that is called again takes its later place
+    with model.frozen(), torch.enable_grad(), ExitStack() as hooks:
+        for name, module in net.named_modules():
+            if name and not isinstance(module, _IDLE):
+                hooks.callback(module.register_forward_hook(_noting(name, outputs, images)).remove)
+        logits = model(images.detach().clone().requires_grad_())
+        followed = [output for output in outputs.values() if output.requires_grad]
+        slopes: tuple[Tensor | None, ...] = ()
+        if followed and logits.requires_grad:
+            top = logits.amax(dim=1).sum()
+            slopes = torch.autograd.grad(top, followed, allow_unused=True)
+    alive = {
+        id(output)
+        for output, slope in zip(followed, slopes, strict=bool(slopes))
+        if slope is not None and _on_grid(slope, images).any()
+    }
+    for name, output in outputs.items():
+        side = min(_on_grid(output, images).shape[2:])
+        yield _Map(name, side, output.ndim == 3, id(output) in alive)
+
+
+def _noting(name: str, outputs: dict[str, Tensor], images: Images) -> Any:
+    def note(module: nn.Module, _given: Any, output: Any) -> None:
+        first = first_tensor(output)
+        if first is None or planes(first, images) is None:
+            return
+        inside = not any(module.children()) and "norm" not in type(module).__name__.lower()
+        if first.ndim == 3 and inside:  # queries, keys and values are no place to look at
+            return
+        outputs.pop(name, None)
+        outputs[name] = first
+
+    return note
+
+
+def _on_grid(output: Tensor, images: Images) -> Tensor:
+    read = planes(output, images)
+    assert read is not None
+    return read

@@ -1,0 +1,79 @@
+"""What is asked of an explanation, checked: a model, images, and a class for each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from pinprick.errors import BadInput
+from pinprick.intake import batch_size_for, check_answers, check_images, check_range, per_image
+from pinprick.model import ACCESS, Access, Classifier, Model, as_classifier
+from pinprick.types import Images, Labels, Logits
+
+Classes = Tensor | Sequence[int] | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A model with some images, and the classes to explain; None for what the model says."""
+
+    model: Classifier
+    images: Images
+    classes: Labels | None
+    batch_size: int
+
+    @property
+    def network(self) -> nn.Module:
+        assert isinstance(self.model.net, nn.Module), "ask(..., needs='network') saw to that"
+        return self.model.net
+
+    def batches(self) -> Iterator[tuple[Images, Labels | None]]:
+        """The images and their classes in pieces, where the model is."""
+        device = self.model.device or self.images.device
+        for part in torch.arange(len(self.images)).split(self.batch_size):
+            rows = slice(int(part[0]), int(part[-1]) + 1)
+            classes = None if self.classes is None else self.classes[rows].to(device)
+            yield self.images[rows].to(device), classes
+
+
+def ask(
+    what: str,
+    model: Classifier | Model,
+    images: Tensor,
+    classes: Classes,
+    batch_size: int | None,
+    *,
+    needs: Access = "network",
+) -> Question:
+    """The arguments of a function that explains, or a line on what is wrong with them."""
+    classifier = as_classifier(model)
+    blind = needs == "network" and not isinstance(classifier.net, nn.Module)
+    if blind or ACCESS.index(classifier.access) < ACCESS.index(needs):
+        wanted = "the layers of a network" if needs == "network" else needs
+        raise BadInput(
+            f"{what} needs {wanted}, but {classifier.name} gives {classifier.access} alone"
+        )
+    check_images(images)
+    if not len(images):
+        raise BadInput(f"{what} is of images, and there are none")
+    if images.is_inference():  # nothing takes a gradient there
+        images = images.clone()
+    chosen = None if classes is None else per_image("classes", classes, images)
+    return Question(classifier, images.detach(), chosen, batch_size_for(images, batch_size))
+
+
+def choose_classes(logits: Logits, images: Images, classes: Labels | None) -> Labels:
+    """The classes to explain, if they are the model's; its own answers where none were given."""
+    check_answers(logits, images)
+    if classes is None:
+        return logits.argmax(dim=1)
+    check_range("classes", classes, logits.shape[1])
+    return classes
+
+
+def pick(scores: Logits, classes: Labels) -> Tensor:
+    """The sum over images of the score of each one's class; its gradient is each image's own."""
+    if not scores.requires_grad:
+        raise BadInput("the model passes no gradient back, so there is nothing to explain by")
+    return scores.gather(1, classes.unsqueeze(1)).sum()
