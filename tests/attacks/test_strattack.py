@@ -1,4 +1,4 @@
-"""StrAttack against a plain loop for one image, its shrinkage against the closed form, its box."""
+"""StrAttack against a plain loop for one image, its groups, its box."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ from torch.nn import functional as F
 
 from pinprick import BadInput, Classifier, Goal, build, run_attack
 from pinprick.attacks import StrAttack
-from pinprick.attacks.strattack import shrink_groups
 from pinprick.oracle import sure_images
 
 SMALL: dict[str, Any] = {"steps": 12, "more_steps": 3, "searches": 3, "weight": 0.5}
@@ -95,30 +94,6 @@ def test_follows_a_plain_loop_for_one_image(
         with curved.frozen():
             change = as_published(curved, images[only], goal[only], attack)
         torch.testing.assert_close(result.adversarial[only], images[only] + change)
-
-
-@pytest.mark.parametrize("side", [1, 2, 3, 9])
-def test_shrinks_the_norm_of_every_group_or_leaves_nothing(side: int) -> None:
-    change = torch.randn(3, 2, 6, 5, generator=torch.Generator().manual_seed(0)).double()
-    change[1, :, :2, :2] = 0
-    for by in (0.0, 1.0, 2.5, 100.0):
-        shrunk = shrink_groups(change, by, side)
-        looped = torch.cat([group_by_group(image[None], by, side) for image in change])
-        torch.testing.assert_close(shrunk, looped)
-
-
-def test_the_shrinkage_is_the_proximal_step_of_the_groups() -> None:
-    change = torch.randn(1, 2, 4, 4, generator=torch.Generator().manual_seed(1)).double()
-
-    def objective(point: Tensor) -> float:
-        blocks = F.unfold(point, kernel_size=2, stride=2)
-        return float(1.5 * blocks.norm(dim=1).sum() + (point - change).square().sum() / 2)
-
-    best = shrink_groups(change, 1.5, 2)
-    for seed in range(50):
-        away = torch.randn(change.shape, generator=torch.Generator().manual_seed(seed)).double()
-        for length in (1e-3, 0.1, 1.0):
-            assert objective(best) <= objective(best + length * away)
 
 
 def test_whole_groups_change_or_none_where_nothing_is_refined(

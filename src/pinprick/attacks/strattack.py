@@ -37,13 +37,13 @@ from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.parts.balls import largest
 from pinprick.parts.best import Best
 from pinprick.parts.choice import check_choice
+from pinprick.parts.groups import shrink_groups
 from pinprick.parts.units import Units
 from pinprick.parts.weight_search import WeightSearch
 from pinprick.problem import Problem
@@ -226,17 +226,6 @@ class StrAttack(Attack):
             cost = cost.flatten(1).square().sum(dim=1)
         best.offer(adv, cost, met, rows)
         return met
-
-
-def shrink_groups(change: Tensor, by: float, side: int) -> Tensor:
-    """Every group of ``side`` x ``side`` pixels with its l2 norm less by ``by``, or zero."""
-    height, width = change.shape[2:]
-    squares = F.pad(change.square().sum(dim=1), (0, -width % side, 0, -height % side))
-    tall, wide = squares.shape[1] // side, squares.shape[2] // side
-    norm = squares.view(-1, tall, side, wide, side).sum(dim=(2, 4)).sqrt()
-    factor = (1 - by / norm.clamp_min(torch.finfo(norm.dtype).tiny)).clamp_min(0)
-    factor = factor.repeat_interleave(side, dim=1).repeat_interleave(side, dim=2)
-    return change * factor[:, None, :height, :width]
 
 
 def _larger(change: Tensor, share: PerImage) -> Tensor:
