@@ -38,6 +38,7 @@ FLOORS = {
     "sparse_pgd, smallest k": Floor(
         {"name": "sparse_pgd", "k": "smallest", "steps": 30, "rounds": 8}, 1.0, 6
     ),
+    "sapf": Floor({"name": "sapf", "preset": "quick", "k": 15}, 0.9, 15),
     "sparse_rs": Floor({"name": "sparse_rs", "k": 15, "queries": 400}, 0.85, 15),
     "sparse_rs, smallest k": Floor(
         {"name": "sparse_rs", "k": "smallest", "queries": 120, "rounds": 6}, 1.0, 11

@@ -23,6 +23,7 @@ from pinprick.attacks.pinprick import Pinprick
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.attacks.sa_moo import SAMOO
 from pinprick.attacks.sigma_zero import SigmaZero
+from pinprick.attacks.sapf import SAPF
 from pinprick.attacks.sparse_pgd import SparsePGD
 from pinprick.attacks.sparse_rs import SparseRS
 from pinprick.attacks.sparsefool import SparseFool
@@ -61,6 +62,7 @@ ATTACKS: dict[str, type[Attack]] = {
         SparsePGD,
         CornerSearch,
         JSMA,
+        SAPF,
         # l0, by scores alone
         BruSLe,
         SparseRS,
@@ -97,6 +99,7 @@ __all__ = [
     "Attack",
     "BruSLe",
     "Card",
+    "SAPF",
     "CornerSearch",
     "DeepFool",
     "Greedy",

@@ -41,10 +41,12 @@ def check_k(name: str, k: int | str, rounds: int) -> None:
         raise BadInput(f"{name} needs rounds >= 1, got {rounds}")
 
 
-def run_at_k(problem: Problem, core: Core, units: Units, k: K, rounds: int) -> Images:
+def run_at_k(
+    problem: Problem, core: Core, units: Units, k: K, rounds: int, *, retries: int = 1
+) -> Images:
     """What ``core`` gives with ``k`` units an image, or with the fewest it can do with."""
     if isinstance(k, str):
-        return smallest_k(problem, core, units, rounds=rounds)
+        return smallest_k(problem, core, units, rounds=rounds, retries=retries)
     counts = torch.full((len(problem),), k, device=problem.images.device)
     return core(problem, counts, problem.images, 0)[0]
 
