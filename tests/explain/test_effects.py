@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from explain.designed import SHAPE, changed_at, coalitions_of, model_of, result_of
 from torch import Tensor
 
+from explain.designed import SHAPE, changed_at, coalitions_of, model_of, result_of
 from pinprick import Classifier
 from pinprick.explain.ablation import ablate
 from pinprick.explain.coalitions import Coalitions
@@ -142,6 +142,7 @@ def test_three_times_as_many_points_are_the_same_as_starting_with_them(
     torch.testing.assert_close(grown.effects, at_once.effects)
 
 
+@pytest.mark.slow
 def test_samples_are_as_far_from_the_truth_as_their_errors_say(
     curved: Classifier, images: Tensor
 ) -> None:
