@@ -72,8 +72,13 @@ def choose_classes(logits: Logits, images: Images, classes: Labels | None) -> La
     return classes
 
 
-def pick(scores: Logits, classes: Labels) -> Tensor:
+def pick(logits: Logits, classes: Labels) -> Tensor:
     """The sum over images of the score of each one's class; its gradient is each image's own."""
-    if not scores.requires_grad:
+    check_slope(logits)
+    return logits.gather(1, classes.unsqueeze(1)).sum()
+
+
+def check_slope(logits: Logits) -> None:
+    """Raise ``BadInput`` unless the model passes a gradient back."""
+    if not logits.requires_grad:
         raise BadInput("the model passes no gradient back, so there is nothing to explain by")
-    return scores.gather(1, classes.unsqueeze(1)).sum()
