@@ -33,12 +33,17 @@ def _apart(read: Tensor, images: Images) -> float:
 
 
 def _from_tokens(output: Tensor, images: Images) -> Tensor | None:
+    """The tokens of the patches; how many stand before them shows in the sides of what is left."""
     height, width = images.shape[2:]
+    grids = []
     for extra in range(min(_MOST_EXTRA, output.shape[1] - 2) + 1):
         patches = output.shape[1] - extra
         rows = max(1, round(math.sqrt(patches * height / width)))
         columns = patches // rows
-        in_proportion = abs(rows * width - columns * height) < max(height, width)
-        if rows * columns == patches and in_proportion and rows <= height and columns <= width:
-            return output[:, extra:].transpose(1, 2).reshape(len(output), -1, rows, columns)
-    return None
+        off = abs(rows * width - columns * height)
+        if rows * columns == patches and off < max(height, width) and rows <= height:
+            grids.append((off, extra, rows, columns))
+    if not grids:
+        return None
+    _, extra, rows, columns = min(grids)
+    return output[:, extra:].transpose(1, 2).reshape(len(output), -1, rows, columns)
