@@ -1,0 +1,62 @@
+"""Images that meet the goal already: where attacks begin that see classes and nothing else.
+
+Noise is tried until the model takes it for what is wanted. Each try is a query and is counted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from pinprick.parts.box import keep_allowed
+from pinprick.problem import Problem
+from pinprick.types import Counts, Images, Mask
+
+Propose = Callable[[Problem, int], Images]  # a candidate for each image, at the try of this number
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Where to begin.
+
+    Attributes:
+        images: The first candidates that met the goal; the clean images where none did.
+        met: Where one did.
+        asked: How often the model was asked about each image.
+    """
+
+    images: Images
+    met: Mask
+    asked: Counts
+
+
+def find_starts(problem: Problem, propose: Propose, *, tries: int) -> Starts:
+    """For each image the first of ``tries`` candidates that meets the goal."""
+    images = problem.images.clone()
+    met = torch.zeros(len(problem), dtype=torch.bool, device=images.device)
+    asked = torch.zeros_like(met, dtype=torch.long)
+    rows = torch.arange(len(problem), device=images.device)
+    for number in range(tries):
+        if not len(rows):
+            break
+        part = problem[rows]
+        candidates = keep_allowed(propose(part, number), part.images, part.allowed)
+        found = part.goal.met(part.logits(candidates))
+        images[rows[found]], met[rows] = candidates[found], found
+        asked[rows] += 1
+        rows = rows[~(found | part.refused)]
+    return Starts(images, met, asked)
+
+
+def salt_and_pepper(problem: Problem, share: float, *, step: int, use: str) -> Images:
+    """A share of the pixels in random pure colours, 0 or 1 in every channel."""
+    images, rng = problem.images, problem.rng
+    noisy = rng.uniform(*images.shape[2:], step=step, use=f"{use}, places") < share
+    colours = rng.integers(2, *images.shape[1:], step=step, use=f"{use}, colours")
+    return torch.where(noisy.unsqueeze(1), colours.to(images.dtype), images)
+
+
+def uniform_noise(problem: Problem, *, step: int, use: str) -> Images:
+    """Every value at random, whatever the image."""
+    shape = problem.images.shape[1:]
+    return problem.rng.uniform(*shape, step=step, use=use).to(problem.images.dtype)
