@@ -53,6 +53,7 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
         "decay_every": 2,
         "rho_growth": 1.2,
     },
+    "sparse_evo": {"queries": 120, "tries": 20},
     "sparse_pgd": {"k": 3, "steps": 15},
     "sparse_rs": {"k": 3, "queries": 120},
     "strattack": {
@@ -178,6 +179,16 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "rounds": 4,
     },
     "sigma_zero with a stop": {"name": "sigma_zero", "steps": 40, "stop_at": 3},
+    "sparse_evo in elements": {
+        "name": "sparse_evo",
+        "queries": 80,
+        "tries": 10,
+        "population": 3,
+        "crossover": 0.9,
+        "mutation": 0.2,
+        "first": 0.1,
+        "unit": "elements",
+    },
     "sparsefool to the boundary": {"name": "sparsefool", "lam": 1.0, "eps": 0.5},
     "sparse_pgd unprojected": {"name": "sparse_pgd", "k": 3, "steps": 10, "projected": False},
     "sparse_pgd for the smallest k": {
@@ -776,6 +787,19 @@ def test_asks_no_more_of_the_model_than_its_card_says(
         return
     given = run_attack(attack, scores, images, labels)
     assert_same(given, run_attack(attack, model, images, labels))
+    top = Classifier(lambda batch: one_hot(model(batch)), access="labels", name="oracle")
+    if attack.facts().access == "scores":
+        with pytest.raises(BadInput, match="but oracle gives labels alone"):
+            run_attack(attack, top, images, labels)
+        return
+    told = run_attack(attack, top, images, labels)
+    assert torch.equal(told.adversarial, given.adversarial)
+    assert torch.equal(told.forwards, given.forwards)
+
+
+def one_hot(logits: Tensor) -> Tensor:
+    """The class, and nothing else that the logits say."""
+    return nn.functional.one_hot(logits.argmax(dim=1), logits.shape[1]).to(logits.dtype)
 
 
 # All of the table at once

@@ -56,6 +56,7 @@ FACTORS = {  # a line for each attack that seeks the fewest elements or pixels
     "jsma": Factor(leave=1.3, reach=1.4),
     "pinprick": Factor(leave=1.0, reach=1.1),
     "sigma_zero": Factor(leave=1.3, reach=1.3),
+    "sparse_evo": Factor(leave=2.5, reach=2.5),
     "sparsefool": Factor(leave=6.5, reach=6.5),  # by nature: it aims three times as far
     "strattack": Factor(leave=1.25, reach=1.35),
     "wifgsm": Factor(leave=2.5, reach=2.5),

@@ -52,6 +52,7 @@ FLOORS = {
     "jsma": Floor({"name": "jsma"}, 1.0, 11),
     "jsma both ways": Floor({"name": "jsma", "preset": "quick"}, 1.0, 9),
     "strattack": Floor({"name": "strattack", "preset": "quick"}, 1.0, 7),
+    "sparse_evo": Floor({"name": "sparse_evo", "queries": 300}, 1.0, 13),
     "sa_moo": Floor({"name": "sa_moo", "k": 50, "queries": 300}, 0.75, 30),
 }
 

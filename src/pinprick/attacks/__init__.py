@@ -24,6 +24,7 @@ from pinprick.attacks.rfgsm import RFGSM
 from pinprick.attacks.sa_moo import SAMOO
 from pinprick.attacks.sigma_zero import SigmaZero
 from pinprick.attacks.sapf import SAPF
+from pinprick.attacks.sparse_evo import SparseEvo
 from pinprick.attacks.sparse_pgd import SparsePGD
 from pinprick.attacks.sparse_rs import SparseRS
 from pinprick.attacks.sparsefool import SparseFool
@@ -68,6 +69,8 @@ ATTACKS: dict[str, type[Attack]] = {
         SparseRS,
         OnePixel,
         SAMOO,
+        # by classes alone
+        SparseEvo,
     )
 }
 
@@ -108,6 +111,7 @@ __all__ = [
     "OnePixel",
     "Pinprick",
     "SigmaZero",
+    "SparseEvo",
     "SparseFool",
     "SparsePGD",
     "SparseRS",

@@ -1,0 +1,149 @@
+"""SparseEvo: from a noisy image that fools back to the clean one, pixel by pixel, by classes alone.
+
+Vo, Abbasnejad, Ranasinghe: Query efficient decision based sparse attacks against black-box deep
+learning models. ICLR 2022.
+
+``s`` is an image that fools. A set ``v`` of pixels makes the image ``v * s + (1 - v) * x``. The
+first members of a population are the whole set without a share of random pixels, fewer and fewer
+of them until it fools. Then, with a and b two members other than the best,
+
+    child = best and (a or b, pixel for pixel, a with probability crossover)
+            less max(1, floor(mutation * |child|)) random pixels
+
+If it fools, it takes the place of the member farthest from x. One forward pass a child, of which
+the class is all that is looked at.
+
+``s`` is salt-and-pepper noise, of a share of the pixels that grows from try to try.
+
+Differs from the authors' code: where no smaller set fools, a first member is the whole set, not
+one of infinite distance. A set that lacks one pixel of the best is asked about once, and an image
+leaves when there is none left to ask about. No query is made beyond the limit, and those for the
+noise count. Elements and the mask are ours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.sparse_evo.population import Population
+from pinprick.errors import BadInput
+from pinprick.goal import Goal
+from pinprick.parts.choice import check_choice
+from pinprick.parts.starts import find_starts, salt_and_pepper
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+from pinprick.types import Counts, Images
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseEvo(Attack):
+    """Sets of pixels of a noisy image, which shrink as long as the class stays wrong.
+
+    Attributes:
+        queries: How often the model is asked about an image at most, in all.
+        population: How many sets an image has.
+        crossover: How likely a pixel is as in the first of the two other members.
+        mutation: Share of the child's pixels that are put back; None for the paper's on small
+            images, 0.04 where a label is to be left and 0.01 where a target is to be reached.
+        first: Share of the pixels that the first members do without.
+        tries: How often noise is tried at most, to find an image that fools.
+        unit: Whether sets are of "pixels", as in the paper, or of "elements".
+    """
+
+    card: ClassVar[Card] = Card(
+        name="sparse_evo",
+        title="SparseEvo",
+        norm="l0",
+        unit="pixels",
+        kind="minimal",
+        access="labels",
+        targeted=True,
+        masked=True,
+        random=True,
+        paper="arXiv:2202.00091",
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"queries": 1000},
+        "imagenet": {"queries": 20_000, "mutation": 0.004},
+        "imagenet_targeted": {"queries": 20_000, "mutation": 0.001},
+    }
+
+    queries: int = 2000
+    population: int = 10
+    crossover: float = 0.5
+    mutation: float | None = None
+    first: float = 0.004
+    tries: int = 100
+    unit: Literal["elements", "pixels"] = "pixels"
+
+    def __post_init__(self) -> None:
+        check_choice("sparse_evo", "unit", self.unit, ("elements", "pixels"))
+        for setting, least in (("queries", 1), ("population", 3), ("tries", 1)):
+            if getattr(self, setting) < least:
+                raise BadInput(
+                    f"sparse_evo needs {setting} >= {least}, got {getattr(self, setting)}"
+                )
+        if not 0 <= self.crossover <= 1:
+            raise BadInput(f"sparse_evo needs crossover from 0 to 1, got {self.crossover:g}")
+        for setting in ("mutation", "first"):
+            value = getattr(self, setting)
+            if value is not None and not 0 < value < 1:
+                raise BadInput(f"sparse_evo needs {setting} above 0 and below 1, got {value:g}")
+
+    def facts(self) -> Card:
+        return replace(self.card, unit=self.unit, max_forwards=self.queries, max_backwards=0)
+
+    def __call__(self, problem: Problem) -> Images:
+        starts = find_starts(problem, self._noise, tries=min(self.tries, self.queries))
+        adv, rows = problem.images.clone(), starts.met.nonzero().flatten()
+        part, left = problem[rows], self.queries - starts.asked[rows]
+        people = Population(part.images, starts.images[rows], Units(self.unit), self.population)
+        self._begin(part, people, left)
+        mutation = self._mutation(problem.goal)
+        for step in range(self.queries):
+            done = (left == 0) | part.refused | people.finished
+            if done.any():
+                gone = people[done]
+                adv[rows[done]] = gone.made(gone.best)
+                rows, part, people, left = rows[~done], part[~done], people[~done], left[~done]
+            if not len(rows):
+                break
+            child = people.child(part, crossover=self.crossover, mutation=mutation, step=step)
+            people.learn(child, part.goal.met(part.logits(people.made(child))))
+            left = left - 1
+        adv[rows] = people.made(people.best)
+        return adv
+
+    def _noise(self, problem: Problem, number: int) -> Images:
+        share = (number + 1) / self.tries
+        return salt_and_pepper(problem, share, step=number, use="sparse_evo, noise")
+
+    def _begin(self, problem: Problem, people: Population, left: Counts) -> None:
+        """Make the first members, one question for each image at a time; ``left`` goes down."""
+        whole = people.best.sum(dim=1)
+        most = max(1, int(self.first * people.best.shape[1]))
+        number = (whole - 1).clamp_max(most)  # of pixels to do without, one at least to stay
+        without, member = number.clone(), torch.zeros_like(number)
+        rows = ((number > 0) & (left > 0)).nonzero().flatten()
+        for step in range(self.queries):
+            if not len(rows):
+                break
+            part = problem[rows]
+            sets = people.thinned(part, rows, without[rows], most, step)
+            met = part.goal.met(part.logits(people.made(sets, rows)))
+            people.place(rows, member[rows], sets, met)
+            left[rows] -= 1
+            fewer = (without[rows] - 1).masked_fill(met, 0)
+            member[rows] += fewer == 0
+            without[rows] = torch.where(fewer == 0, number[rows], fewer)
+            done = (member[rows] == self.population) | (left[rows] == 0) | part.refused
+            rows = rows[~done]
+        people.rank()
+
+    def _mutation(self, goal: Goal) -> float:
+        if self.mutation is None:
+            return 0.04 if goal.targets is None else 0.01
+        return self.mutation
