@@ -12,6 +12,7 @@ from pinprick.attacks.fmn import FMN
 from pinprick.attacks.greedy import Greedy
 from pinprick.attacks.greedyfool import GreedyFool
 from pinprick.attacks.homotopy import Homotopy
+from pinprick.attacks.hopskipjump import HopSkipJump
 from pinprick.attacks.ifgsm import IFGSM
 from pinprick.attacks.jsma import JSMA
 from pinprick.attacks.lbfgs import LBFGS
@@ -22,8 +23,8 @@ from pinprick.attacks.pgd0 import PGD0
 from pinprick.attacks.pinprick import Pinprick
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.attacks.sa_moo import SAMOO
-from pinprick.attacks.sigma_zero import SigmaZero
 from pinprick.attacks.sapf import SAPF
+from pinprick.attacks.sigma_zero import SigmaZero
 from pinprick.attacks.sparse_evo import SparseEvo
 from pinprick.attacks.sparse_pgd import SparsePGD
 from pinprick.attacks.sparse_rs import SparseRS
@@ -61,9 +62,9 @@ ATTACKS: dict[str, type[Attack]] = {
         Pinprick,
         PGD0,
         SparsePGD,
+        SAPF,
         CornerSearch,
         JSMA,
-        SAPF,
         # l0, by scores alone
         BruSLe,
         SparseRS,
@@ -71,6 +72,7 @@ ATTACKS: dict[str, type[Attack]] = {
         SAMOO,
         # by classes alone
         SparseEvo,
+        HopSkipJump,
     )
 }
 
@@ -97,17 +99,18 @@ __all__ = [
     "PGD0",
     "RFGSM",
     "SAMOO",
+    "SAPF",
     "TIFGSM",
     "WIFGSM",
     "Attack",
     "BruSLe",
     "Card",
-    "SAPF",
     "CornerSearch",
     "DeepFool",
     "Greedy",
     "GreedyFool",
     "Homotopy",
+    "HopSkipJump",
     "OnePixel",
     "Pinprick",
     "SigmaZero",
