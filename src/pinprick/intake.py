@@ -27,6 +27,7 @@ class Task:
     batch_size: int
     max_forwards: int | None
     max_backwards: int | None
+    trace: bool = False
 
     def __len__(self) -> int:
         return len(self.images)

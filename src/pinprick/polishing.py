@@ -20,6 +20,7 @@ from pinprick.problem import Problem
 from pinprick.random import Streams
 from pinprick.result import AttackResult, join
 from pinprick.run import judge
+from pinprick.trace import Tracer
 from pinprick.types import Images
 
 _LOOK = 8  # passes between two looks at which images are settled
@@ -64,11 +65,21 @@ def _polish(
     result: AttackResult, model: Classifier, units: Units, max_forwards: int | None
 ) -> AttackResult:
     start = time.perf_counter()
-    problem = Problem(model, result.images, result.goal, Streams(result.seed, result.ids))
+    rng, before = Streams(result.seed, result.ids), result.trace
+    tracer = None if before is None else Tracer(result.goal, result.clean_logits)
+    problem = Problem(model, result.images, result.goal, rng, tracer=tracer)
     adversarial = _shorten(problem, result, units, max_forwards)
     adversarial_logits, rounded_logits, _ = judge(model, adversarial)
+    trace = None
+    if before is not None and tracer is not None:
+        changed, spent = adversarial != result.images, problem.tally
+        later = tracer.trace(
+            result.goal, adversarial_logits, changed, spent.forwards, spent.backwards
+        )
+        trace = before.followed_by(later, result.forwards, result.backwards)
     return replace(
         result,
+        trace=trace,
         adversarial=adversarial,
         adversarial_logits=adversarial_logits,
         rounded_logits=rounded_logits,

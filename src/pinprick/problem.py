@@ -21,6 +21,7 @@ from pinprick.errors import BadInput, NoAnswer, OverBudget
 from pinprick.goal import Goal
 from pinprick.model import Model
 from pinprick.random import Streams
+from pinprick.trace import Tracer
 from pinprick.types import Allowed, Counts, Images, Logits, Mask, PerImage, Rows
 
 
@@ -41,6 +42,7 @@ class Problem:
         clean_logits: What a row hears that is refused an answer; needed where there are limits.
         max_forwards, max_backwards: Most passes for each image.
         strict: Raise ``OverBudget`` instead of answering a row that is out of budget.
+        tracer: Writes down what comes of every pass, if that is asked for.
     """
 
     def __init__(
@@ -56,8 +58,10 @@ class Problem:
         max_forwards: int | None = None,
         max_backwards: int | None = None,
         strict: bool = False,
+        tracer: Tracer | None = None,
     ) -> None:
         self.images, self.goal, self.rng, self.allowed = images, goal, rng, allowed
+        self._tracer = tracer
         self.tally = Tally(len(images), images.device, max_forwards, max_backwards, strict)
         self._model, self._gradients, self._clean_logits = model, gradients, clean_logits
         self._remote = getattr(model, "sent", None) is not None
@@ -159,6 +163,13 @@ class Problem:
 
     def _ask(self, images: Images) -> tuple[Logits, Mask]:
         """What the model itself says, and where it does not fail to."""
+        logits, heard = self._answers(images)
+        if self._tracer is not None:
+            changed, spent = images.detach() != self.images, self.tally.backwards[self._rows]
+            self._tracer.note(self._rows, spent, self.goal, logits, changed, heard)
+        return logits, heard
+
+    def _answers(self, images: Images) -> tuple[Logits, Mask]:
         self.tally.forwards.index_add_(0, self._rows, torch.ones_like(self._rows))
         heard = torch.ones_like(self._rows, dtype=torch.bool)
         if self._gradients and torch.is_grad_enabled() and images.requires_grad:

@@ -6,6 +6,7 @@ referee's own passes, one before and two after, are nobody's cost.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ from pinprick.model import Classifier, Model, as_classifier
 from pinprick.problem import Problem, Tally
 from pinprick.random import Streams
 from pinprick.result import AttackResult, join
+from pinprick.trace import Tracer
 from pinprick.types import Allowed, Images, Logits, Mask
 
 
@@ -42,6 +44,7 @@ def run_attack(
     batch_size: int | None = None,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
+    trace: bool = False,
     progress: bool = False,
 ) -> AttackResult:
     """Attack any number of images and measure success, change, cost and time.
@@ -59,6 +62,7 @@ def run_attack(
         batch_size: How many images to attack at a time; chosen from their size by default.
         max_forwards: Most forward passes for each image.
         max_backwards: Most backward passes for each image.
+        trace: Whether to write down the best so far of each image against its passes.
         progress: Whether to show a bar on stderr.
     """
     batches = attack_batches(
@@ -73,6 +77,7 @@ def run_attack(
         batch_size=batch_size,
         max_forwards=max_forwards,
         max_backwards=max_backwards,
+        trace=trace,
     )
     return join(list(_watched(batches, len(images)) if progress else batches))
 
@@ -90,6 +95,7 @@ def attack_batches(
     batch_size: int | None = None,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
+    trace: bool = False,
 ) -> Iterator[AttackResult]:
     """One result a batch, as each is done; arguments as for ``run_attack``.
 
@@ -101,7 +107,7 @@ def attack_batches(
     facts = attack.facts()
     task = take_in(images, labels, targets, allowed, ids, batch_size, max_forwards, max_backwards)
     check_access(facts, classifier, task)
-    return _batches(attack, facts, classifier, task, seed)
+    return _batches(attack, facts, classifier, replace(task, trace=trace), seed)
 
 
 def _batches(
@@ -142,6 +148,7 @@ def _attack_batch(
         todo[list(unheard)] = False
         if allowed is not None:
             todo &= allowed.flatten(1).any(dim=1)
+        tracer = Tracer(goal, clean_logits) if part.trace else None
         problem = Problem(
             model,
             images,
@@ -152,6 +159,7 @@ def _attack_batch(
             clean_logits=clean_logits,
             max_forwards=part.max_forwards,
             max_backwards=part.max_backwards,
+            tracer=tracer,
         )
         adversarial = images.clone()
         clock.start()
@@ -176,6 +184,15 @@ def _attack_batch(
         remarks=_remarks(goal, allowed, adversarial_logits, problem.tally, failures),
         seconds=seconds,
         peak_memory=peak_memory,
+        trace=None
+        if tracer is None
+        else tracer.trace(
+            goal,
+            adversarial_logits,
+            adversarial != images,
+            problem.tally.forwards,
+            problem.tally.backwards,
+        ),
         sent=None if sent is None else vars(model.sent - sent),
         attack=describe(attack),
         model=model.name,

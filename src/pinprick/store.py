@@ -11,8 +11,10 @@ from torch import Tensor
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.result import TENSORS, AttackResult
+from pinprick.trace import FIELDS, Trace
 
 FORMAT = 1
+_TRACE = "trace."  # before the names of its tensors
 _HEADER = ("remarks", "seconds", "peak_memory", "sent", "attack", "model", "seed")
 _NOT_OURS = (
     SafetensorError,
@@ -32,6 +34,8 @@ def save_result(result: AttackResult, path: str | Path) -> None:
     tensors["labels"] = result.goal.labels
     if result.goal.targets is not None:
         tensors["targets"] = result.goal.targets
+    if result.trace is not None:
+        tensors |= {f"{_TRACE}{name}": getattr(result.trace, name) for name in FIELDS}
     header = {"format": FORMAT, **{name: getattr(result, name) for name in _HEADER}}
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -53,7 +57,9 @@ def load_result(path: str | Path) -> AttackResult:
             raise BadInput(f"{path} was written by another version of pinprick; run it again")
         header["remarks"] = tuple(header["remarks"])
         goal = Goal(tensors.pop("labels"), tensors.pop("targets", None))
-        return AttackResult(goal=goal, **tensors, **header)
+        steps = {name: tensors.pop(f"{_TRACE}{name}", None) for name in FIELDS}
+        trace = None if steps["steps"] is None else Trace(**steps)
+        return AttackResult(goal=goal, trace=trace, **tensors, **header)
     except FileNotFoundError:
         raise BadInput(f"there is no file {path}") from None
     except _NOT_OURS as error:

@@ -146,3 +146,17 @@ def test_the_embedded_model_is_fooled_and_knows_known_labels(run: Run, tmp_path:
     assert rows["chelsea"]["label_name"] == "tiger cat"
     assert all(row["success"] and row["png"]["fools"] for row in rows.values())
     assert len(list((tmp_path / "pinprick-out").glob("*-adversarial.png"))) == 5
+
+
+def test_a_trace_is_written_where_it_is_asked_for(run: Run, picture: Path, tmp_path: Path) -> None:
+    run("attack", picture, *MODEL)
+    path = tmp_path / "pinprick-out" / "result.json"
+    (row,) = json.loads(path.read_text())["images"]
+    assert row["trace"] is None
+    run("attack", picture, *MODEL, "--trace")
+    (row,) = json.loads(path.read_text())["images"]
+    first, *_, last = row["trace"]
+    assert (first["forwards"], first["pixels"], first["elements"]) == (0, None, None)
+    assert first["margin"] > 0 > last["margin"]
+    assert (last["pixels"], last["elements"]) == (row["needed_pixels"], row["needed_elements"])
+    assert last["forwards"] == row["forwards"]

@@ -31,6 +31,7 @@ def main(
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
     trust: options.Trust = False,
+    trace: options.Trace = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -89,6 +90,7 @@ def main(
                 seed=seed,
                 ids=group.ids,
                 batch_size=choose_batch_size(batch_size, classifier),
+                trace=trace,
             )
 
     title = f"{chosen.card.title} on {classifier.name}"

@@ -35,6 +35,7 @@ def main(
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
     trust: options.Trust = False,
+    trace: options.Trace = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -79,6 +80,7 @@ def main(
             seed=seed,
             ids=inputs.ids,
             batch_size=choose_batch_size(batch_size, classifier),
+            trace=trace,
         )
         for attack in chosen
     ]

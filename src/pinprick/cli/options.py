@@ -95,6 +95,13 @@ Root = Annotated[
         show_default=False,
     ),
 ]
+Trace = Annotated[
+    bool,
+    typer.Option(
+        "--trace",
+        help="Write down the best so far of each picture against its passes, in the JSON.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar and no remarks.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pinprick.model import Classifier
 from pinprick.result import AttackResult
+from pinprick.trace import PER_STEP, Trace
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,17 @@ class Guess:
     index: int
     name: str
     confidence: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """The best of one image after some passes, names as in ``Trace``; None for what is infinite."""
+
+    forwards: int
+    backwards: int
+    margin: float | None
+    pixels: int | None
+    elements: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +43,7 @@ class Row:
         needed_pixels, needed_elements: None where the goal was not met.
         seconds: The time of its batch, shared out over the images that were attacked in it.
         peak_memory: Most memory that the GPU held in its batch, in bytes; None on a CPU.
+        trace: How it came to its result, step by step; None unless that was asked for.
     """
 
     label: int
@@ -60,6 +73,7 @@ class Row:
     seconds: float
     peak_memory: int | None
     remark: str
+    trace: tuple[Step, ...] | None = None
 
 
 def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
@@ -101,9 +115,25 @@ def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
                 seconds=0.0 if skipped else result.seconds / attacked,
                 peak_memory=result.peak_memory,
                 remark=result.remarks[i],
+                trace=None if result.trace is None else _steps(result.trace, i),
             )
         )
     return rows
+
+
+def _steps(trace: Trace, row: int) -> tuple[Step, ...]:
+    own = trace[torch.tensor([row], device=trace.steps.device)]
+    columns = (getattr(own, name).tolist() for name in PER_STEP)
+    return tuple(
+        Step(
+            forwards,
+            backwards,
+            margin if math.isfinite(margin) else None,
+            int(pixels) if math.isfinite(pixels) else None,
+            int(elements) if math.isfinite(elements) else None,
+        )
+        for forwards, backwards, margin, pixels, elements in zip(*columns, strict=True)
+    )
 
 
 def guess(logits: Tensor, model: Classifier) -> Guess:

@@ -1,0 +1,218 @@
+"""How each image came to its result: the best so far, against the passes it took.
+
+A step is written down after a pass with which something was better than ever before: the margin of
+any candidate, or the pixels or elements of one that met the goal. What an attack hands back without
+having asked about it is the last step, if it is better still. So a run says how well the attack
+would have done with any smaller number of passes, and a curve costs no second run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pinprick.goal import Goal
+from pinprick.types import Counts, Logits, Mask, PerImage, Rows
+
+_SEVERAL = 2**18  # answers that are kept before they are gone through
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """The steps of all images, those of one image after another; the first is the clean image.
+
+    Attributes:
+        steps: How many steps each image has.
+        forwards, backwards: The passes that an image had taken by each step.
+        margin: The lowest margin so far; below zero once the goal was met.
+        pixels, elements: How few were changed by a candidate that met the goal, at the fewest so
+            far; infinite before there was one, 0 where the clean image met it.
+    """
+
+    steps: Counts
+    forwards: Int[Tensor, " steps"]
+    backwards: Int[Tensor, " steps"]
+    margin: Float[Tensor, " steps"]
+    pixels: Float[Tensor, " steps"]
+    elements: Float[Tensor, " steps"]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def fewest_after(
+        self, forwards: int, unit: Literal["elements", "pixels"] = "pixels"
+    ) -> PerImage:
+        """The fewest units that fooled each image by then; infinite where none did."""
+        return self._lowest(getattr(self, unit), forwards)
+
+    def margin_after(self, forwards: int) -> PerImage:
+        """The lowest margin of each image by then."""
+        return self._lowest(self.margin, forwards)
+
+    def _lowest(self, values: Tensor, forwards: int) -> PerImage:
+        lowest = values.new_full((len(self),), torch.inf)
+        values = values.masked_fill(self.forwards > forwards, torch.inf)
+        return lowest.scatter_reduce(0, self._owners(), values, "amin")
+
+    def _owners(self) -> Tensor:
+        """Whose each step is."""
+        rows = torch.arange(len(self), device=self.steps.device)
+        return rows.repeat_interleave(self.steps)
+
+    def __getitem__(self, rows: Rows) -> "Trace":
+        """The steps of some of the images."""
+        steps = self.steps[rows]
+        first = (self.steps.cumsum(0) - self.steps)[rows]
+        before = steps.cumsum(0) - steps
+        place = torch.arange(int(steps.sum()), device=steps.device)
+        place = place + (first - before).repeat_interleave(steps)
+        return Trace(steps, *(getattr(self, name)[place] for name in PER_STEP))
+
+    def to(self, device: torch.device | str) -> "Trace":
+        return replace(self, **{name: getattr(self, name).to(device) for name in FIELDS})
+
+    def followed_by(self, other: "Trace", forwards: Counts, backwards: Counts) -> "Trace":
+        """This, and then what was done with the same images once these passes were spent."""
+        later = other._owners()
+        order = torch.cat((self._owners(), later)).argsort(stable=True)
+        return _staircase(
+            torch.cat((self._owners(), later))[order],
+            torch.cat((self.forwards, other.forwards + forwards[later]))[order],
+            torch.cat((self.backwards, other.backwards + backwards[later]))[order],
+            torch.cat((self._values(), other._values()))[order],
+            images=len(self),
+        )
+
+    def _values(self) -> Tensor:
+        return torch.stack((self.margin, self.pixels, self.elements), dim=1)
+
+
+PER_STEP = ("forwards", "backwards", "margin", "pixels", "elements")
+FIELDS = ("steps", *PER_STEP)
+
+
+def join_traces(traces: Sequence[Trace]) -> Trace:
+    """Those of several batches, in order."""
+    return Trace(*(torch.cat([getattr(trace, name) for trace in traces]) for name in FIELDS))
+
+
+class Tracer:
+    """Writes the steps down as the model is asked; it is gone through when enough has come.
+
+    Args:
+        goal: What is to be reached for each image.
+        clean_logits: What the model says of the clean ones.
+    """
+
+    def __init__(self, goal: Goal, clean_logits: Logits) -> None:
+        self._count = len(clean_logits)
+        rows = torch.arange(self._count, device=clean_logits.device)
+        nothing = torch.zeros_like(rows)
+        values = _values(goal, clean_logits, nothing, nothing)
+        self._found = Trace(torch.ones_like(rows), nothing, nothing, *values.unbind(dim=1))
+        self._asked = nothing
+        self._noted: list[tuple[Tensor, Tensor, Tensor, Mask]] = []
+        self._waiting = 0
+
+    def note(
+        self,
+        rows: Tensor,
+        backwards: Counts,
+        goal: Goal,
+        logits: Logits,
+        changed: Tensor,
+        heard: Mask,
+    ) -> None:
+        """Some candidates that the model was asked about.
+
+        Args:
+            rows: Whose they are.
+            backwards: How many backward passes each image has had.
+            goal: The goal of each.
+            logits: The answers.
+            changed: Which values of each differ from the clean image.
+            heard: Where there was an answer.
+        """
+        values = _values(goal, logits.detach(), *_counts(changed))
+        self._noted.append((rows, backwards, values, heard))
+        self._waiting += len(rows)
+        if self._waiting >= _SEVERAL:
+            self._go_through()
+
+    def trace(
+        self, goal: Goal, logits: Logits, changed: Tensor, forwards: Counts, backwards: Counts
+    ) -> Trace:
+        """All steps, the last of which is what came of it all, if that is better still.
+
+        Args:
+            goal: The goal of each image.
+            logits: What the model says of the results.
+            changed: Which values of each differ from the clean image.
+            forwards: The forward passes that each image has taken in all.
+            backwards: The same of backward passes.
+        """
+        self._go_through()
+        values = _values(goal, logits, *_counts(changed)).unbind(dim=1)
+        one, nothing = torch.ones_like(self._asked), torch.zeros_like(self._asked)
+        return self._found.followed_by(Trace(one, forwards, backwards, *values), nothing, nothing)
+
+    def _go_through(self) -> None:
+        if not self._noted:
+            return
+        columns = zip(*self._noted, strict=True)
+        rows, backwards, values, heard = (torch.cat(column) for column in columns)
+        rows, backwards, values = rows[heard], backwards[heard], values[heard]
+        order = rows.argsort(stable=True)
+        rows, backwards, values = rows[order], backwards[order], values[order]
+        number = torch.arange(1, len(rows) + 1, device=rows.device)  # of the pass of its image
+        number = number - torch.searchsorted(rows, rows)
+        count = torch.bincount(rows, minlength=self._count)
+        nothing = torch.zeros_like(self._asked)
+        new = Trace(count, number, backwards, *values.unbind(dim=1))
+        self._found = self._found.followed_by(new, self._asked, nothing)
+        self._asked = self._asked + count
+        self._noted, self._waiting = [], 0
+
+
+def _counts(changed: Tensor) -> tuple[Counts, Counts]:
+    """How many pixels and how many elements."""
+    return changed.any(dim=1).flatten(1).sum(dim=1), changed.flatten(1).sum(dim=1)
+
+
+def _values(goal: Goal, logits: Logits, pixels: Counts, elements: Counts) -> Tensor:
+    """Margin, pixels and elements, lower is better; infinite where the goal is not met."""
+    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    margin = goal.margin(precise).float().where(logits.isfinite().all(dim=1), torch.inf)
+    unmet = ~goal.met(logits)
+    counts = (count.float().masked_fill(unmet, torch.inf) for count in (pixels, elements))
+    return torch.stack((margin, *counts), dim=1)
+
+
+def _staircase(
+    owner: Tensor, forwards: Tensor, backwards: Tensor, values: Tensor, *, images: int
+) -> Trace:
+    """The first entry of each image, and those with which a value was lower than ever before.
+
+    The entries of an image stand together, in the order of its passes.
+    """
+    lowest = torch.stack([_lowest_so_far(column, owner) for column in values.unbind(1)], dim=1)
+    first = torch.ones_like(owner, dtype=torch.bool)
+    first[1:] = owner[1:] != owner[:-1]
+    step = first.clone()
+    step[1:] |= (lowest[1:] < lowest[:-1]).any(dim=1)
+    steps = torch.bincount(owner[step], minlength=images)
+    return Trace(steps, forwards[step], backwards[step], *lowest[step].unbind(dim=1))
+
+
+def _lowest_so_far(values: Tensor, owner: Tensor) -> Tensor:
+    """The lowest value of the same owner until each place.
+
+    Each owner's levels lie below those of all before it, so that one running minimum does.
+    """
+    known, level = values.unique(return_inverse=True)
+    below = owner * len(known)
+    lowest: Tensor = known[(level - below).cummin(dim=0).values + below]
+    return lowest
