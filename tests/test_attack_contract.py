@@ -259,6 +259,8 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
 }
 SPECS = {name: {"name": name, **QUICK.get(name, {})} for name in ATTACKS} | VARIANTS
 
+KEPT_BY_L2 = ("sparse_evo", "strattack")  # which may pass by an image of fewer changes
+
 SHAPE = (3, 4, 5)
 
 
@@ -719,6 +721,33 @@ def test_keeps_to_the_referees_limit(
         assert_sound(attack, held, images)
         for row in (over & ~held.success).nonzero().flatten().tolist():
             assert held.remarks[row] == "out of budget"
+
+
+def test_the_trace_goes_down_and_ends_at_the_result(
+    attack: Attack, model: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    free = run_attack(attack, model, images, labels)
+    result = run_attack(attack, model, images, labels, trace=True)
+    assert_same(result, free)
+    facts, trace = attack.facts(), result.trace
+    assert trace is not None
+    owner = torch.arange(len(images)).repeat_interleave(trace.steps)
+    same = owner[1:] == owner[:-1]
+    assert (trace.forwards.diff()[same] >= 0).all()
+    assert (trace.backwards.diff()[same] >= 0).all()
+    for name in ("margin", "pixels", "elements"):
+        values = getattr(trace, name)
+        assert (values[1:] <= values[:-1])[same].all(), name
+    assert (trace.forwards <= result.forwards[owner]).all()
+    assert (trace.backwards <= result.backwards[owner]).all()
+    last = int(result.forwards.max())
+    margin = result.goal.margin(result.adversarial_logits).float()
+    for unit, needed in (("pixels", result.needed_pixels), ("elements", result.needed_elements)):
+        fewest = trace.fewest_after(last, unit)  # type: ignore[arg-type]
+        assert (fewest <= needed).all()
+        if facts.kind == "minimal" and facts.unit == unit and facts.name not in KEPT_BY_L2:
+            assert torch.equal(fewest.double(), needed)
+    assert (trace.margin_after(last) <= margin).all()
 
 
 # What the card says
