@@ -72,12 +72,15 @@ def main() -> None:
     parser.add_argument("--recipe", default="standard")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--steps", type=int, default=40, help="steps to record")
+    parser.add_argument("--no-graphs", action="store_true", help="start every kernel from Python")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
 
     material = read_material(options.data, root=options.root)
-    chosen = {} if options.epochs is None else {"epochs": options.epochs}
+    chosen = {"graphs": not options.no_graphs}
+    if options.epochs is not None:
+        chosen["epochs"] = options.epochs
     plan = build_plan(
         data=material.name,
         net=options.net,

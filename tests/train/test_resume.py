@@ -19,7 +19,9 @@ from pinprick.train.checkpoint import CHECKPOINT, Writer, read_checkpoint
 from pinprick.train.job import train_epochs, train_model
 from pinprick.train.loop import Trainer
 from pinprick.train.material import Material, read_material
+from pinprick.train.optimise import make_optimiser, read_state, write_state
 from pinprick.train.plan import Plan, describe_plan
+from pinprick.train.schedule import Schedule
 from pinprick.zoo.nets import build_net
 from pinprick.zoo.save import save_model
 
@@ -225,3 +227,15 @@ def test_a_disk_that_fills_up_is_said(
     monkeypatch.setattr("pinprick.train.checkpoint.save_file", fail)
     with pytest.raises(BadInput, match=r"checkpoint\.safetensors: No space left on device"):
         train_model(plan_for("standard"), few, tmp_path)
+
+
+def test_momentum_is_taken_up_in_the_layout_of_its_weight() -> None:
+    net = torch.nn.Conv2d(4, 8, 3).to(memory_format=torch.channels_last)
+    optimiser = make_optimiser(net, Schedule())
+    net(torch.rand(1, 4, 5, 5)).sum().backward()
+    optimiser.step()
+    kept = {name: value.contiguous() for name, value in write_state(optimiser).items()}
+    read_state(optimiser, kept)
+    buffer = optimiser.state[net.weight]["momentum_buffer"]
+    assert buffer.stride() == net.weight.stride()
+    assert torch.equal(buffer, kept["optimiser/0/momentum_buffer"])

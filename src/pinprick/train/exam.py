@@ -52,10 +52,12 @@ def take_exam(exam: Exam, model: Classifier, test: Dataset, *, seed: int = 0) ->
     few = spread(test, exam.exam_images)
     step_size = exam.exam_eps / 4 if exam.exam_step_size is None else exam.exam_step_size
     pgd = PGD(eps=exam.exam_eps, steps=exam.exam_steps, step_size=step_size)
+    right = stood = 0
     with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=False):
-        right = stood = 0
         for clean, _, held in _attacked(pgd, model, few, seed):
             right, stood = right + clean, stood + held
+    with torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=False):
+        # images leave this attack, and each size of batch would be tried out anew
         facts: dict[str, Any] = {
             "accuracy": _share(right, len(few)),
             "test_images": len(few),

@@ -23,6 +23,7 @@ from pinprick.train.augment import Augment
 from pinprick.train.average import Average
 from pinprick.train.exam import spread
 from pinprick.train.feed import Batch, Feed, MemoryFeed
+from pinprick.train.graphs import Passes
 from pinprick.train.material import Material
 from pinprick.train.optimise import make_optimiser, read_state, set_lr, write_state
 from pinprick.train.picture_feed import PictureFeed
@@ -65,6 +66,8 @@ class Trainer:
             compiled = torch.compile(self.net)
             self._stepper = Classifier(compiled, mean=self.card.mean, std=self.card.std)
         self.feed = _make_feed(plan, material.train, self.card, self.device)
+        graphs = self.device.type == "cuda" and schedule.graphs and not schedule.compile
+        self._passes = Passes(self.net, self.model) if graphs else None
         self._test = self._watch(material.test)
         self._train = self._watch(material.train) if plan.recipe.guarded() else None
         self.progress = Progress()
@@ -154,11 +157,14 @@ class Trainer:
     def _step(self, recipe: Recipe, batch: Batch, strength: float) -> tuple[Tensor, Tensor]:
         """One step of the optimiser; gives the loss and how many were right, on the device."""
         labels, smoothing = batch.labels, self.plan.schedule.label_smoothing
+        attacked, stepper = self.model, self._stepper
+        if self._passes is not None:
+            attacked, stepper = self._passes.for_batch(batch.images)
         with half_precision(self.device):  # weights are cast once for all passes of the attack
-            problem = Problem(self.model, batch.images, Goal(labels), batch.rng)
+            problem = Problem(attacked, batch.images, Goal(labels), batch.rng)
             images = recipe.perturb(problem, strength).detach()
         with half_precision(self.device):  # and anew, in case the attack cast them without gradient
-            logits = self._stepper(images)
+            logits = stepper(images)
             loss = F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()

@@ -20,7 +20,7 @@ DATA: dict[str, Options] = {
     "imagenet": {**_IMAGENET, "exam_eps": 2 / 255, "exam_images": 5000, "l0_images": 200},
 }
 
-_ROBUST: Options = {"batch_size": 512, "lr_shape": ((0.0, 0.0), (0.4, 1.0), (1.0, 0.0))}
+_ROBUST: Options = {"batch_size": 256, "lr": 0.2, "lr_shape": ((0.0, 0.0), (0.4, 1.0), (1.0, 0.0))}
 _CIFAR: dict[str, Options] = {
     "standard": {
         "epochs": 34,
@@ -34,15 +34,14 @@ _CIFAR: dict[str, Options] = {
     "pgd_at": {
         **_ROBUST,
         "epochs": 30,
-        "lr": 0.4,
         "ema": 0.995,
         "eps": 8 / 255,
         "steps": 7,
         "step_size": 2 / 255,
     },
-    "fast_at": {**_ROBUST, "epochs": 20, "lr": 0.3, "ema": 0.99, "eps": 8 / 255},
-    "n_fgsm": {**_ROBUST, "epochs": 30, "lr": 0.3, "ema": 0.99, "eps": 8 / 255},
-    "sparse_at": {**_ROBUST, "epochs": 30, "lr": 0.4, "ema": 0.995, "ramp": 0.3},
+    "fast_at": {**_ROBUST, "epochs": 30, "ema": 0.995, "eps": 8 / 255},
+    "n_fgsm": {**_ROBUST, "epochs": 30, "ema": 0.995, "eps": 8 / 255},
+    "sparse_at": {**_ROBUST, "epochs": 20, "ema": 0.995, "ramp": 0.3},
 }
 
 RECIPE: dict[tuple[str, str], Options] = {
@@ -91,10 +90,10 @@ NET: dict[tuple[str, str], Options] = {
         "ema": 0.998,
         "watch_images": 1000,
     },
-    ("resnet20", "pgd_at"): {"epochs": 40, "batch_size": 256, "lr": 0.3, "weight_decay": 2e-4},
+    ("resnet20", "pgd_at"): {"epochs": 40, "lr": 0.3, "weight_decay": 2e-4},
     ("vgg16", "standard"): {"epochs": 40, "lr": 0.2},
     ("vgg19", "standard"): {"epochs": 40, "lr": 0.15},
-    ("resnet50", "standard"): {"epochs": 35, "lr": 0.2},
+    ("resnet50", "standard"): {"epochs": 24, "lr": 0.2},
     ("mnist_cnn_large", "standard"): {"lr": 1e-3},
     ("mnist_cnn_large", "pgd_at"): {"lr": 1e-3},
 }

@@ -35,6 +35,7 @@ class Schedule:
         drop: Fall of robust accuracy on training images that counts as a collapse.
         watch_images: Images on which accuracy and robust accuracy are watched after each epoch.
         compile: Whether torch compiles the network for the step itself.
+        graphs: Whether passes on a GPU are recorded once and replayed, unless they are compiled.
     """
 
     epochs: int = 30
@@ -54,6 +55,7 @@ class Schedule:
     drop: float = 0.2
     watch_images: int = 1000
     compile: bool = False
+    graphs: bool = True
 
     def __post_init__(self) -> None:
         check_choice("training", "optimiser", self.optimiser, ("sgd", "adam"))

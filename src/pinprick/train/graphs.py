@@ -1,0 +1,89 @@
+"""Passes of a network in training as CUDA graphs, so that the GPU never waits for Python.
+
+A network for small pictures has hundreds of kernels of a few microseconds each, and Python is not
+quick enough to start them. A graph is recorded once for a batch of one shape and replayed from
+then on, with weights and statistics of batch norm read and written where they are. Two graphs are
+kept: the step needs gradients of the weights, and the attack of the images alone, which is a third
+less work.
+"""
+
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+from pinprick.model import Classifier
+from pinprick.types import Images
+
+
+class Passes:
+    """A network's passes in training mode, for the attack and for the step.
+
+    Args:
+        net: In training mode whenever one is asked for, on a GPU, with parameters that stay where
+            they are in memory.
+        like: The network as a classifier, for its preprocessing.
+    """
+
+    def __init__(self, net: nn.Module, like: Classifier) -> None:
+        self._net, self._like = net, like
+        self._shape: torch.Size | None = None
+        self._kept: tuple[Classifier, Classifier] | None = None
+
+    def for_batch(self, images: Images) -> tuple[Classifier, Classifier]:
+        """The attack's model and the step's for batches of this shape; the last one's are kept."""
+        if self._kept is None or images.shape != self._shape:
+            self._kept = None  # its memory first
+            self._kept = self._model(images, False), self._model(images, True)
+            self._shape = images.shape
+        return self._kept
+
+    def _model(self, images: Images, weights: bool) -> Classifier:
+        graph = _record(self._net, images, weights)
+        return Classifier(graph, mean=self._like.mean, std=self._like.std)
+
+
+def _record(net: nn.Module, images: Images, weights: bool) -> nn.Module:
+    """A graph of both passes, with gradients of the weights or else of the images."""
+    buffers = [(buffer, buffer.clone()) for buffer in net.buffers()]
+    wanted = [(parameter, parameter.requires_grad) for parameter in net.parameters()]
+    sample = torch.zeros_like(images).requires_grad_(not weights)
+    try:
+        for parameter, _ in wanted:
+            parameter.requires_grad_(weights)
+        graph = _HalfPrecision(net)
+        with warnings.catch_warnings():  # the first backward pass makes a context, and says so
+            warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
+            torch.cuda.make_graphed_callables(graph, (sample,))  # replaces its forward
+    finally:  # recording runs the network a few times
+        for parameter, before in wanted:
+            parameter.requires_grad_(before)
+        with torch.no_grad():
+            for buffer, value in buffers:
+                buffer.copy_(value)
+    return _Replay(graph)
+
+
+class _HalfPrecision(nn.Module):
+    """A network in bfloat16; casts are not kept, as a graph may use nothing made outside it."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, images: Tensor) -> Tensor:
+        with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
+            logits: Tensor = self.net(images)
+        return logits
+
+
+class _Replay(nn.Module):
+    """A graph whose answer stays after the next replay."""
+
+    def __init__(self, graph: nn.Module) -> None:
+        super().__init__()
+        self.graph = graph
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.graph(images)
+        return logits.clone()

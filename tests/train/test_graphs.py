@@ -1,0 +1,61 @@
+"""Graphs on a GPU: the same passes, replayed."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from pinprick.model import Classifier
+from pinprick.train.graphs import Passes
+from pinprick.train.speed import half_precision
+from pinprick.zoo.nets.resnet import resnet20
+
+pytestmark = pytest.mark.gpu
+
+
+def test_replayed_passes_give_what_plain_ones_give() -> None:
+    torch.manual_seed(0)
+    net = resnet20(10).cuda().to(memory_format=torch.channels_last).train()
+    model = Classifier(net, mean=(0.5, 0.5, 0.5), std=(0.2, 0.2, 0.2))
+    first, images = torch.rand(2, 16, 3, 32, 32, device="cuda")
+    labels = torch.arange(16, device="cuda") % 10
+    before = [buffer.clone() for buffer in net.buffers()]
+    attacked, stepper = Passes(net, model).for_batch(first)
+    for now, then in zip(net.buffers(), before, strict=True):
+        assert torch.equal(now, then)  # recording leaves no trace in batch norm
+    assert all(parameter.requires_grad for parameter in net.parameters())
+
+    images.requires_grad_()
+    with half_precision(images.device):
+        plain = model(images)
+    (want,) = torch.autograd.grad(F.cross_entropy(plain.float(), labels), images)
+    replayed = attacked(images)
+    (got,) = torch.autograd.grad(F.cross_entropy(replayed.float(), labels), images)
+    assert torch.allclose(replayed, plain, atol=0.05)
+    assert F.cosine_similarity(got.flatten(1), want.flatten(1)).min() > 0.98
+
+    with half_precision(images.device):
+        plain = model(images.detach())
+    weights = list(net.parameters())
+    wanted = torch.autograd.grad(F.cross_entropy(plain.float(), labels), weights)
+    F.cross_entropy(stepper(images.detach()).float(), labels).backward()
+    for weight, gradient in zip(weights, wanted, strict=True):
+        assert weight.grad is not None
+        assert F.cosine_similarity(weight.grad.flatten(), gradient.flatten(), dim=0) > 0.98
+
+
+def test_an_answer_outlives_the_next_replay() -> None:
+    net = resnet20(10).cuda().train()
+    attacked, _ = Passes(net, Classifier(net)).for_batch(torch.rand(4, 3, 32, 32, device="cuda"))
+    first, second = torch.rand(2, 4, 3, 32, 32, device="cuda")
+    answer = attacked(first)
+    kept = answer.clone()
+    attacked(second)
+    assert torch.equal(answer, kept)
+
+
+def test_batches_of_another_shape_get_graphs_of_their_own() -> None:
+    net = resnet20(10).cuda().train()
+    passes = Passes(net, Classifier(net))
+    for batch in (4, 6):
+        attacked, _ = passes.for_batch(torch.rand(batch, 3, 32, 32, device="cuda"))
+        assert attacked(torch.rand(batch, 3, 32, 32, device="cuda")).shape == (batch, 10)
