@@ -21,6 +21,11 @@ if TYPE_CHECKING:
         PinprickError,
         UnknownName,
     )
+    from pinprick.explain.gradcam import gradcam
+    from pinprick.explain.guided import guided_gradcam, guided_gradients
+    from pinprick.explain.integrated import integrated_gradients
+    from pinprick.explain.layercam import layercam
+    from pinprick.explain.layers import find_layer
     from pinprick.goal import Goal, least_likely
     from pinprick.model import Classifier, Model
     from pinprick.polishing import polish
@@ -59,6 +64,12 @@ _HOME = {
     "check_model": "checks",
     "describe": "attacks.build",
     "find_attack": "attacks",
+    "find_layer": "explain.layers",
+    "gradcam": "explain.gradcam",
+    "guided_gradcam": "explain.guided",
+    "guided_gradients": "explain.guided",
+    "integrated_gradients": "explain.integrated",
+    "layercam": "explain.layercam",
     "least_likely": "goal",
     "load_data": "data",
     "load_model": "zoo",
@@ -94,6 +105,12 @@ __all__ = [
     "check_model",
     "describe",
     "find_attack",
+    "find_layer",
+    "gradcam",
+    "guided_gradcam",
+    "guided_gradients",
+    "integrated_gradients",
+    "layercam",
     "least_likely",
     "load_data",
     "load_model",
