@@ -2,11 +2,11 @@
 
 One image is sent through the network and every layer's output is looked at. Of those that are maps
 of the image, at least 6 by 6, and on which the answer depends, the last is taken. In ResNets that
-is the last stage (torchvision's ``layer4``), the usual choice, and in VGGs the last pooling (the end
-of ``features``), that of the paper's figures. Networks for small pictures end with maps of 4 by 4 or less, which say
-nothing about single pixels, so an earlier layer is found there. A vision transformer that reads
-its answer off the class token has no use for the patches after its last attention; there it is
-the norm before that.
+is the last stage (torchvision's ``layer4``), the usual choice, and in VGGs the last pooling (the
+end of ``features``), that of the paper's figures. Networks for small pictures end with maps of 4 by
+4 or less, which say nothing about single pixels, so an earlier layer is found there. A vision
+transformer that reads its answer off the class token has no use for the patches after its last
+attention; there it is the norm before that.
 """
 
 from collections.abc import Iterator
