@@ -4,9 +4,9 @@
         --attack pinprick,effort=fast
 
 Attack and bare passes take turns in one run, after a turn of each to warm up. A bare pass is one
-forward and one backward of the margin's gradient; the batches are those that the attack asked
-the model about, one by one, so that images which leave early weigh on neither side. ``--data`` is
-as in ``sparsity.py``.
+forward and one backward of the margin's gradient, or a forward alone for attacks that need no
+gradients; the batches are those that the attack asked the model about, one by one, so that images
+which leave early weigh on neither side. ``--data`` is as in ``sparsity.py``.
 """
 
 import argparse
@@ -23,22 +23,24 @@ from pinprick.types import Images
 
 
 class Recorder(nn.Module):
-    """A network that notes how many images each backward pass will be for."""
+    """A network that notes how many images each pass is for: backward ones, or else forward."""
 
-    def __init__(self, net: nn.Module) -> None:
+    def __init__(self, net: nn.Module, backward: bool) -> None:
         super().__init__()
-        self.net = net
+        self.net, self.backward = net, backward
         self.sizes: list[int] = []
 
     def forward(self, images: Tensor) -> Tensor:
-        if images.requires_grad:
+        if images.requires_grad or not self.backward:
             self.sizes.append(len(images))
         logits: Tensor = self.net(images)
         return logits
 
 
-def bare(model: Classifier, images: Images, goal: Goal, sizes: list[int]) -> tuple[float, int]:
-    """Seconds, and the most memory held, for forward and backward passes of these sizes."""
+def bare(
+    model: Classifier, images: Images, goal: Goal, sizes: list[int], *, backward: bool = True
+) -> tuple[float, int]:
+    """Seconds, and the most memory held, for passes of these sizes."""
     cuda = images.is_cuda
     if cuda:
         torch.cuda.synchronize()
@@ -46,7 +48,11 @@ def bare(model: Classifier, images: Images, goal: Goal, sizes: list[int]) -> tup
     start = time.perf_counter()
     with model.frozen():
         for size in sizes:
-            adv = images[:size].detach().requires_grad_()
+            adv = images[:size].detach().requires_grad_(backward)
+            if not backward:
+                with torch.no_grad():
+                    model(adv)
+                continue
             margin = Goal(goal.labels[:size]).margin(model(adv))
             torch.autograd.grad(margin.sum(), adv)
     if cuda:
@@ -71,13 +77,14 @@ def main() -> None:
     images, labels = read_data(options.data, source)
     images, labels, _ = right_ones(source, images, labels, 0, options.batch_size)
     images, goal = images.to(options.device), Goal(labels.to(options.device))
-    net = Recorder(source.net)
+    backward = attack.card.access in ("gradients", "network")
+    net = Recorder(source.net, backward)
     model = Classifier(net, mean=source.mean, std=source.std)
     ratios, memory = [], []
     for turn in range(options.turns + 1):
         net.sizes.clear()
         result = run_attack(attack, model, images, goal.labels, batch_size=len(images))
-        seconds, peak = bare(source, images, goal, list(net.sizes))
+        seconds, peak = bare(source, images, goal, list(net.sizes), backward=backward)
         if turn:
             ratios.append(result.seconds / seconds)
             memory.append((result.peak_memory or 0) / max(peak, 1))
