@@ -11,6 +11,8 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.model import ACCESS, Classifier
+from pinprick.passes import Passes
+from pinprick.result import AttackResult
 from pinprick.types import Allowed, Images, Labels, Logits
 
 _ROOM = 64 * 3 * 224 * 224  # elements of a batch, unless its size is given
@@ -27,6 +29,7 @@ class Task:
     batch_size: int
     max_forwards: int | None
     max_backwards: int | None
+    start: "Start | None" = None
     trace: bool = False
 
     def __len__(self) -> int:
@@ -40,6 +43,7 @@ class Task:
             goal=Goal(self.goal.labels[part], None if targets is None else targets[part]),
             ids=self.ids[part],
             allowed=None if self.allowed is None else self.allowed[part],
+            start=None if self.start is None else self.start[part],
         )
 
     def batches(self) -> Iterator["Task"]:
@@ -62,7 +66,23 @@ class Task:
             goal=Goal(self.goal.labels.to(device), None if targets is None else targets.to(device)),
             ids=self.ids.to(device),
             allowed=None if self.allowed is None else self.allowed.to(device),
+            start=None if self.start is None else self.start.to(device),
         )
+
+
+@dataclass(frozen=True)
+class Start:
+    """What an attack on another model made of the images, the passes it took, and which it was."""
+
+    images: Images
+    passes: Passes
+    made_by: dict[str, Any]
+
+    def __getitem__(self, part: slice) -> "Start":
+        return Start(self.images[part], self.passes[part], self.made_by)
+
+    def to(self, device: torch.device) -> "Start":
+        return Start(self.images.to(device), self.passes.to(device), self.made_by)
 
 
 @torch.inference_mode(False)  # so that gradients can flow, in whatever mode the caller is
@@ -113,6 +133,25 @@ def _check_whole(name: str, value: Any, least: int) -> int:
     if not isinstance(value, int) or value < least:
         raise BadInput(f"{name} must be a whole number of at least {least}, got {value!r}")
     return value
+
+
+def take_start(task: Task, start: Any) -> Task:
+    """The task with where to begin, or a line on what is wrong with that."""
+    if not isinstance(start, AttackResult):
+        raise BadInput(f"start must be the result of an attack, got {_brief(start)}")
+    if start.images.shape != task.images.shape:
+        raise BadInput(
+            f"start must be of the same images: it has the shape {tuple(start.images.shape)}, "
+            f"the images have {tuple(task.images.shape)}"
+        )
+    start = start.to(task.images.device)
+    other = (start.images != task.images).flatten(1).any(dim=1).nonzero()
+    if len(other):
+        raise BadInput(f"start must be of the same images, in order; image {int(other[0])} differs")
+    adv = start.adversarial.to(task.images.dtype)
+    adv = adv if task.allowed is None else torch.where(task.allowed, adv, task.images)
+    passes = Passes(start.forwards, start.backwards)
+    return replace(task, start=Start(adv, passes, {**start.attack, "model": start.model}))
 
 
 def check_parties(attack: Any, model: Any) -> None:
@@ -190,6 +229,10 @@ def check_access(facts: Card, model: Classifier, task: Task) -> None:
         raise BadInput(f"{facts.name} has no targeted form; leave targets out")
     if task.allowed is not None and not facts.masked:
         raise BadInput(f"{facts.name} cannot keep to a mask; leave allowed out")
+    if task.start is not None and not facts.starts:
+        raise BadInput(
+            f"{facts.name} cannot begin at the result of another attack; leave start out"
+        )
     if facts.eight_bit:
         _check_grid(facts, task.images)
     if ACCESS.index(facts.access) > ACCESS.index(model.access):

@@ -33,11 +33,12 @@ class Problem:
         goal: What is to be reached for each.
         rng: One random stream for each.
         allowed: Where values may change; None for everywhere.
+        start: What an attack on another model made of the images; None where there was none.
         tally: Passes spent, one counter an image, shared by all cuts.
 
     Args:
         model: Asked through ``logits`` and ``gradient`` alone.
-        images, goal, rng, allowed: As above.
+        images, goal, rng, allowed, start: As above.
         gradients: Whether the attack may ask for gradients.
         clean_logits: What a row hears that is refused an answer; needed where there are limits.
         max_forwards, max_backwards: Most passes for each image.
@@ -53,6 +54,7 @@ class Problem:
         rng: Streams,
         *,
         allowed: Allowed | None = None,
+        start: Images | None = None,
         gradients: bool = True,
         clean_logits: Logits | None = None,
         max_forwards: int | None = None,
@@ -60,7 +62,8 @@ class Problem:
         strict: bool = False,
         tracer: Tracer | None = None,
     ) -> None:
-        self.images, self.goal, self.rng, self.allowed = images, goal, rng, allowed
+        self.images, self.goal, self.rng = images, goal, rng
+        self.allowed, self.start = allowed, start
         self._tracer = tracer
         self.tally = Tally(len(images), images.device, max_forwards, max_backwards, strict)
         self._model, self._gradients, self._clean_logits = model, gradients, clean_logits
@@ -75,10 +78,16 @@ class Problem:
         cut.__dict__.update(self.__dict__)
         cut.images, cut.goal, cut.rng = self.images[rows], self.goal[rows], self.rng[rows]
         cut.allowed = None if self.allowed is None else self.allowed[rows]
+        cut.start = None if self.start is None else self.start[rows]
         if self._clean_logits is not None:
             cut._clean_logits = self._clean_logits[rows]
         cut._rows = self._rows[rows]
         return cut
+
+    @property
+    def begin(self) -> Images:
+        """Where to begin: the start, or the clean images where there is none."""
+        return self.images if self.start is None else self.start
 
     @property
     def forwards(self) -> Counts:

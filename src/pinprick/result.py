@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from pinprick.goal import Goal
+from pinprick.passes import Passes
 from pinprick.trace import Trace, join_traces
 from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
 
@@ -33,6 +34,8 @@ class AttackResult:
         peak_memory: Most memory the GPU held at a time, in bytes; None on a CPU.
         sent: What was really sent to a remote model, by the attack and the referee together, under
             the names of ``pinprick.scores.service.Sent``; None for any other model.
+        start: Passes of the attack on another model whose result this one began at, which are not
+            among ``forwards`` and ``backwards``; None where it began at the clean images.
         trace: How each image came to its result, pass by pass; None unless it was asked for.
         attack: Name and settings of the attack.
         model: Name of the model.
@@ -54,6 +57,7 @@ class AttackResult:
     seconds: float
     peak_memory: int | None = None
     sent: dict[str, int] | None = None
+    start: Passes | None = None
     trace: Trace | None = None
     attack: dict[str, Any] = field(default_factory=dict)
     model: str = ""
@@ -136,15 +140,25 @@ class AttackResult:
         """The same result for some of its images; what is of the whole batch stays that."""
         index = torch.arange(len(self), device=rows.device)[rows].tolist()
         cut = {name: getattr(self, name)[rows] for name in (*TENSORS, "goal")}
-        trace = None if self.trace is None else self.trace[rows]
-        return replace(self, **cut, remarks=tuple(self.remarks[i] for i in index), trace=trace)
+        return replace(
+            self,
+            **cut,
+            remarks=tuple(self.remarks[i] for i in index),
+            start=None if self.start is None else self.start[rows],
+            trace=None if self.trace is None else self.trace[rows],
+        )
 
     def to(self, device: torch.device | str) -> "AttackResult":
         moved = {name: getattr(self, name).to(device) for name in TENSORS}
         targets = self.goal.targets
         goal = Goal(self.goal.labels.to(device), None if targets is None else targets.to(device))
-        trace = None if self.trace is None else self.trace.to(device)
-        return replace(self, **moved, goal=goal, trace=trace)
+        return replace(
+            self,
+            **moved,
+            goal=goal,
+            start=None if self.start is None else self.start.to(device),
+            trace=None if self.trace is None else self.trace.to(device),
+        )
 
 
 TENSORS = (  # the fields with one row for each image
@@ -167,6 +181,7 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
     targets = [result.goal.targets for result in results]
     peaks = [result.peak_memory for result in results if result.peak_memory is not None]
     sent = [result.sent for result in results if result.sent is not None]
+    starts = [result.start for result in results if result.start is not None]
     traces = [result.trace for result in results if result.trace is not None]
     joined: dict[str, Any] = {
         name: torch.cat([getattr(result, name) for result in results]) for name in TENSORS
@@ -182,5 +197,6 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
         seconds=sum(result.seconds for result in results),
         peak_memory=max(peaks, default=None),
         sent={name: sum(part[name] for part in sent) for name in sent[0]} if sent else None,
+        start=Passes.join(starts) if len(starts) == len(results) else None,
         trace=join_traces(traces) if len(traces) == len(results) else None,
     )

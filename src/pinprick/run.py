@@ -22,6 +22,7 @@ from pinprick.intake import (
     check_classes,
     check_parties,
     take_in,
+    take_start,
 )
 from pinprick.model import Classifier, Model, as_classifier
 from pinprick.problem import Problem, Tally
@@ -44,6 +45,7 @@ def run_attack(
     batch_size: int | None = None,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
+    start: AttackResult | None = None,
     trace: bool = False,
     progress: bool = False,
 ) -> AttackResult:
@@ -62,6 +64,8 @@ def run_attack(
         batch_size: How many images to attack at a time; chosen from their size by default.
         max_forwards: Most forward passes for each image.
         max_backwards: Most backward passes for each image.
+        start: What an attack on another model made of the same images, to begin there; its passes
+            are listed apart.
         trace: Whether to write down the best so far of each image against its passes.
         progress: Whether to show a bar on stderr.
     """
@@ -77,6 +81,7 @@ def run_attack(
         batch_size=batch_size,
         max_forwards=max_forwards,
         max_backwards=max_backwards,
+        start=start,
         trace=trace,
     )
     return join(list(_watched(batches, len(images)) if progress else batches))
@@ -95,6 +100,7 @@ def attack_batches(
     batch_size: int | None = None,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
+    start: AttackResult | None = None,
     trace: bool = False,
 ) -> Iterator[AttackResult]:
     """One result a batch, as each is done; arguments as for ``run_attack``.
@@ -106,8 +112,10 @@ def attack_batches(
     classifier = as_classifier(model)
     facts = attack.facts()
     task = take_in(images, labels, targets, allowed, ids, batch_size, max_forwards, max_backwards)
+    task = replace(task, trace=trace)
+    task = task if start is None else take_start(task, start)
     check_access(facts, classifier, task)
-    return _batches(attack, facts, classifier, replace(task, trace=trace), seed)
+    return _batches(attack, facts, classifier, task, seed)
 
 
 def _batches(
@@ -139,7 +147,7 @@ def _attack_batch(
 ) -> AttackResult:
     home = part.images.device
     part = part.to(model.device or home)
-    images, goal, allowed = part.images, part.goal, part.allowed
+    images, goal, allowed, start = part.images, part.goal, part.allowed, part.start
     clock = _Clock(images.device)
     sent = model.sent
     with model.frozen():
@@ -155,6 +163,7 @@ def _attack_batch(
             goal,
             Streams(seed, part.ids),
             allowed=allowed,
+            start=None if start is None else start.images,
             gradients=facts.access in ("gradients", "network"),
             clean_logits=clean_logits,
             max_forwards=part.max_forwards,
@@ -184,6 +193,7 @@ def _attack_batch(
         remarks=_remarks(goal, allowed, adversarial_logits, problem.tally, failures),
         seconds=seconds,
         peak_memory=peak_memory,
+        start=None if start is None else start.passes,
         trace=None
         if tracer is None
         else tracer.trace(
@@ -194,7 +204,7 @@ def _attack_batch(
             problem.tally.backwards,
         ),
         sent=None if sent is None else vars(model.sent - sent),
-        attack=describe(attack),
+        attack=describe(attack) | ({} if start is None else {"started_from": start.made_by}),
         model=model.name,
         seed=seed,
     ).to(home)

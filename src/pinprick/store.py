@@ -10,11 +10,12 @@ from torch import Tensor
 
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
+from pinprick.passes import Passes
 from pinprick.result import TENSORS, AttackResult
 from pinprick.trace import FIELDS, Trace
 
 FORMAT = 1
-_TRACE = "trace."  # before the names of its tensors
+_START, _TRACE = "start.", "trace."  # before the names of their tensors
 _HEADER = ("remarks", "seconds", "peak_memory", "sent", "attack", "model", "seed")
 _NOT_OURS = (
     SafetensorError,
@@ -34,6 +35,8 @@ def save_result(result: AttackResult, path: str | Path) -> None:
     tensors["labels"] = result.goal.labels
     if result.goal.targets is not None:
         tensors["targets"] = result.goal.targets
+    if result.start is not None:
+        tensors |= {f"{_START}{name}": value for name, value in vars(result.start).items()}
     if result.trace is not None:
         tensors |= {f"{_TRACE}{name}": getattr(result.trace, name) for name in FIELDS}
     header = {"format": FORMAT, **{name: getattr(result, name) for name in _HEADER}}
@@ -57,9 +60,11 @@ def load_result(path: str | Path) -> AttackResult:
             raise BadInput(f"{path} was written by another version of pinprick; run it again")
         header["remarks"] = tuple(header["remarks"])
         goal = Goal(tensors.pop("labels"), tensors.pop("targets", None))
+        spent = {name: tensors.pop(f"{_START}{name}", None) for name in ("forwards", "backwards")}
+        start = None if spent["forwards"] is None else Passes(**spent)
         steps = {name: tensors.pop(f"{_TRACE}{name}", None) for name in FIELDS}
         trace = None if steps["steps"] is None else Trace(**steps)
-        return AttackResult(goal=goal, trace=trace, **tensors, **header)
+        return AttackResult(goal=goal, start=start, trace=trace, **tensors, **header)
     except FileNotFoundError:
         raise BadInput(f"there is no file {path}") from None
     except _NOT_OURS as error:

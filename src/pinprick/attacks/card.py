@@ -24,6 +24,7 @@ class Card:
         access: What it needs of the model.
         targeted: Whether it can head for a given class.
         masked: Whether it honours ``allowed``, a mask of where values may change.
+        starts: Whether it can begin at the result of an attack on another model.
         random: Whether the seed matters.
         eight_bit: Whether images must lie on the 8-bit grid.
         paper: Where it was published; empty for our own.
@@ -40,6 +41,7 @@ class Card:
     access: Access
     targeted: bool
     masked: bool = False
+    starts: bool = False
     random: bool = False
     eight_bit: bool = False
     paper: str

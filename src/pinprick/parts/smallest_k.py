@@ -28,8 +28,8 @@ from pinprick.types import Counts, Images, Mask
 K = int | Literal["smallest"]  # the setting k of every fixed-k attack
 
 # The best try with at most k units for each image, and where the model was seen to be fooled by
-# it. ``near`` is the sparsest image that fooled so far, the clean one where there is none, to
-# start from; ``trial`` tells the random numbers of one call from those of another.
+# it. ``near`` is where to begin: the sparsest image that fooled so far; where there is none, the
+# problem's start or the clean image. ``trial`` tells the random numbers of one call from others.
 Core = Callable[[Problem, Counts, Images, int], tuple[Images, Mask]]
 
 
@@ -48,7 +48,7 @@ def run_at_k(
     if isinstance(k, str):
         return smallest_k(problem, core, units, rounds=rounds, retries=retries)
     counts = torch.full((len(problem),), k, device=problem.images.device)
-    return core(problem, counts, problem.images, 0)[0]
+    return core(problem, counts, problem.begin, 0)[0]
 
 
 def smallest_k(
@@ -74,7 +74,8 @@ def smallest_k(
         part, lo, hi = problem[rows], low[rows], high[rows]
         middle = (lo.clamp_min(1) * hi).float().sqrt().long()
         k = middle.clamp(lo + 1, hi - 1).where(hi - lo > 1, hi - 1)
-        adv, met = core(part, k, best.images[rows], trial)
+        lost = best.cost[rows].isinf().view(-1, 1, 1, 1)
+        adv, met = core(part, k, torch.where(lost, part.begin, best.images[rows]), trial)
         count = units.count(adv, part.images)
         best.offer(adv, count, met, rows)
         fewest = count.long().where(met, hi)

@@ -62,6 +62,7 @@ class BruSLe(Attack):
         access="scores",
         targeted=True,
         masked=True,
+        starts=True,
         random=True,
         paper="arXiv:2404.05311",
     )
@@ -106,7 +107,7 @@ class BruSLe(Attack):
             if swapped:
                 tried = masks.swap(part, most, step, share(query, self.swap))
             else:
-                tried = masks.start(part, most, step)
+                tried = masks.start(part, most, step, first=query == 0)
             logits = part.logits(masks.made(tried, part.images))
             fooled, refused = part.goal.met(logits), part.refused
             loss = score_loss(part.goal, logits, self.loss).masked_fill(fooled, -torch.inf)

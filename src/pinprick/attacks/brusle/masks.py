@@ -17,6 +17,7 @@ from pinprick.types import Counts, Images, Mask, PerImage, Rows
 PIXELS = Units("pixels")
 _POWER, _BASE = 0.24, 0.997  # m1 and m2 of the paper, how the swaps shrink
 _PRIOR = 0.01  # of fails and visits
+_FIRST = 1e9  # the weight of pixels that come before all others
 
 
 def share(query: int, swap: float) -> float:
@@ -25,10 +26,15 @@ def share(query: int, swap: float) -> float:
 
 
 def synthetic(problem: Problem) -> Images:
-    """Pure colours, 0 or 1 in every channel; the clean values where nothing may change."""
+    """Pure colours, 0 or 1 in every channel; the clean values where nothing may change.
+
+    Pixels that a start changed have the colours they have there.
+    """
     images = problem.images
     colours = problem.rng.integers(2, *images.shape[1:], step=0, use="brusle colours")
-    return keep_allowed(colours.to(images.dtype), images, problem.allowed)
+    pure = keep_allowed(colours.to(images.dtype), images, problem.allowed)
+    begun = PIXELS.spread(PIXELS.changed(problem.begin, images), images)
+    return torch.where(begun, problem.begin, pure)
 
 
 class Masks:
@@ -43,7 +49,8 @@ class Masks:
     Args:
         problem: The images.
         k: How many pixels may be copied.
-        near: What the random masks are parts of, where it differs from the clean image.
+        near: What the random masks are parts of, where it differs from the clean image; where that
+            is in fewer than k pixels, the first mask is all of these, and the others more.
     """
 
     def __init__(self, problem: Problem, k: Counts, near: Images) -> None:
@@ -53,7 +60,9 @@ class Masks:
         difference = (self._colours.to(precise) - images.to(precise)).abs()
         self._apart = (PIXELS.total(difference) / images.shape[1]).float()
         useful, known = self._apart > 0, PIXELS.changed(near, images)
-        self._origin = torch.where(known.any(dim=1, keepdim=True), known, useful).float()
+        self._known = (known & useful).float()
+        few = known.sum(dim=1, keepdim=True) < k.unsqueeze(1)
+        self._origin = torch.where(few, _FIRST * self._known + useful, self._known)
         self._spare = (useful.sum(dim=1) - k).clamp_min(0)
         self.count: Counts = torch.minimum(k, useful.sum(dim=1))
         self.alone: Mask = self._spare == 0
@@ -66,9 +75,13 @@ class Masks:
         cut.__dict__.update({name: value[rows] for name, value in self.__dict__.items()})
         return cut
 
-    def start(self, problem: Problem, most: int, step: int) -> Tensor:
+    def start(self, problem: Problem, most: int, step: int, *, first: bool = False) -> Tensor:
         """Random masks; ``most`` bounds the counts."""
-        return draw_subset(self._origin, self._times(problem, step), self.count, most)
+        times = self._times(problem, step)
+        origin = self._origin
+        if first:
+            origin = torch.where(self._known.any(dim=1, keepdim=True), self._known, origin)
+        return draw_subset(origin, times, self.count, most)
 
     def swap(self, problem: Problem, most: int, step: int, part: float) -> Tensor:
         """The best masks with a part of their pixels left out and as many others taken in."""

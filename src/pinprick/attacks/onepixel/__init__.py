@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.attacks.onepixel.genes import draw_genes, frame_of, mutate, paint
+from pinprick.attacks.onepixel.genes import draw_genes, frame_of, mutate, paint, plant
 from pinprick.errors import BadInput
 from pinprick.parts.candidates import blocks, judge
 from pinprick.parts.choice import check_choice
@@ -60,6 +60,7 @@ class OnePixel(Attack):
         access="scores",
         targeted=True,
         masked=True,
+        starts=True,
         random=True,
         paper="arXiv:1710.08864",
     )
@@ -97,6 +98,7 @@ class OnePixel(Attack):
         use, frame, part = f"onepixel, trial {trial}", frame_of(problem), problem
         rows = torch.arange(len(problem), device=k.device)  # images not fooled yet
         genes = draw_genes(problem, self.population, int(k.max()) if len(k) else 1, use)
+        genes = genes if problem.start is None else plant(problem, genes, frame)
         fitness = torch.full(genes.shape[:2], torch.inf, device=k.device)
         for generation in range(self.generations + 1):
             children = genes.clone()

@@ -22,6 +22,27 @@ def draw_genes(problem: Problem, population: int, k: int, use: str) -> Tensor:
     return torch.cat((place, colour), dim=3).transpose(1, 2).contiguous()
 
 
+def plant(problem: Problem, genes: Tensor, frame: Tensor) -> Tensor:
+    """The population with the pixels of the start as its first individual, where there is one.
+
+    Those that changed most come first; where there are fewer than k, the first is repeated.
+    """
+    start, images = problem.begin, problem.images
+    size = (start - images).abs().amax(dim=1).flatten(1)
+    rank = torch.arange(genes.shape[2], device=size.device).clamp(max=size.shape[1] - 1)
+    order = size.argsort(dim=1, descending=True, stable=True)[:, rank]
+    useful = size.gather(1, order) > 0
+    pixel = torch.where(useful, order, order[:, :1])
+    width = images.shape[3]
+    place = torch.stack((pixel // width, pixel % width), dim=2)
+    centre = (place - frame[:, None, :2] + 0.5) / frame[:, None, 2:]
+    where = pixel.unsqueeze(1).expand(-1, images.shape[1], -1)
+    colour = start.flatten(2).gather(2, where).transpose(1, 2)
+    planted = torch.cat((centre, colour.to(centre.dtype)), dim=2)
+    first = torch.where(useful[:, :1, None], planted, genes[:, 0])
+    return torch.cat((first.unsqueeze(1), genes[:, 1:]), dim=1)
+
+
 def mutate(
     problem: Problem, genes: Tensor, best: Labels | None, factor: float, step: int, use: str
 ) -> Tensor:

@@ -75,6 +75,7 @@ class SAMOO(Attack):
         access="scores",
         targeted=True,
         masked=True,
+        starts=True,
         random=True,
         paper="Black-box sparse adversarial attack via multi-objective optimisation, CVPR 2023",
     )

@@ -125,7 +125,10 @@ class Breeding:
         return cut
 
     def begin(self, near: Images, numbers: range) -> Individuals:
-        """Random sets and directions; units that ``near`` changed come first, as they are there."""
+        """Random sets and directions; units that ``near`` changed come first, as they are there.
+
+        Where it changed fewer than k, the first individual leaves the others alone.
+        """
         way = (self._units.planes(near) - self._clean).sign().to(torch.int8)
         changed = (way != 0).any(dim=1)
         keys = (self._keys(numbers, "first") + changed.unsqueeze(1)) * self._free.unsqueeze(1)
@@ -134,6 +137,9 @@ class Breeding:
         known = take(way.unsqueeze(1).expand(-1, len(numbers), -1, -1), places)
         is_known = changed.unsqueeze(1).expand_as(keys).gather(2, places).unsqueeze(2)
         signs = torch.where(is_known, known, self._signs(places, numbers, "first"))
+        if numbers.start == 0:
+            begun = changed.any(dim=1).view(-1, 1, 1) & ~is_known[:, 0]
+            signs[:, 0] = signs[:, 0].masked_fill(begun, 0)
         shape = *keys.shape[:2], *self._clean.shape[1:]
         nobody = Individuals(
             torch.zeros_like(keys, dtype=torch.bool),

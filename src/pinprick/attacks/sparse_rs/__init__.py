@@ -73,6 +73,7 @@ class SparseRS(Attack):
         access="scores",
         targeted=True,
         masked=True,
+        starts=True,
         random=True,
         paper="arXiv:2006.12834",
     )

@@ -76,14 +76,19 @@ class Swaps:
         return cut
 
     def begin(self, near: Images) -> State:
-        """A set of k units at random corners; those that ``near`` changed come first, as there."""
+        """A set of k units at random corners; those that ``near`` changed come first, as there.
+
+        Where it changed fewer than k, the others stay as they are until they are swapped, so that
+        the first question is about ``near`` itself.
+        """
         found = self._units.planes(near)
         changed = (found != self._clean).any(dim=1)
         keys = self._keys(0) + changed  # above one where near changed something
         places, chosen = find_largest(keys * self._free, self._k, self._most)
         adv = self._put(self._clean, places, chosen, self._corners(places, 0))
         members = torch.zeros_like(self._free).scatter(1, places, chosen)
-        return State(torch.where((members & changed).unsqueeze(1), found, adv), members)
+        begun = changed.any(dim=1, keepdim=True) & members  # what was not changed is clean there
+        return State(torch.where(begun.unsqueeze(1), found, adv), members)
 
     def propose(self, state: State, share: float, step: int) -> State:
         """The set with a share of its units put back and as many others taken in."""
