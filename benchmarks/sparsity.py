@@ -91,6 +91,9 @@ def show(rows: list[dict[str, Any]]) -> None:
 def draw(rows: list[dict[str, Any]], title: str, path: Path) -> None:
     from matplotlib.figure import Figure
 
+    rows = [row for row in rows if 0 < row["mean_elements"] < torch.inf]  # all images fooled
+    if not rows:
+        return
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     for name in dict.fromkeys(row["settings"]["name"] for row in rows):
