@@ -216,6 +216,18 @@ def test_says_what_is_wrong_with_what_it_was_given() -> None:
     refused("batch_size must be a whole number", model, images, batch_size=0)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace:FutureWarning")
+@pytest.mark.parametrize("method", [gradcam, layercam, guided_gradients, guided_gradcam])
+def test_a_network_that_hides_its_layers_is_refused(
+    method: Callable[..., Maps | Attribution],
+) -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(400, 3)).double()
+    hidden = nn.Sequential(torch.jit.trace(net, pictures(1)))
+    with pytest.raises(BadInput, match="hides them, as it was scripted or traced; pass"):
+        method(hidden, pictures(1))
+    assert not method(net, pictures(1)).empty.all()
+
+
 def test_a_layer_that_is_not_called_or_does_not_matter_is_refused() -> None:
     class Idle(nn.Module):
         def __init__(self) -> None:

@@ -91,6 +91,6 @@ def _check_bends(model: Classifier, relus: GuidedReLUs) -> None:
         )
     if not relus.count:
         raise BadInput(
-            f"{model.name} called no ReLU, and guided gradients are about nothing else; scripted "
-            "and compiled networks hide theirs, gradcam and layercam need none"
+            f"{model.name} called no ReLU, and guided gradients are about nothing else; "
+            "gradcam and layercam need none"
         )

@@ -63,8 +63,8 @@ def pick_layer(
 
 
 def _find(question: Question, at_least: int) -> str:
-    images, _ = next(question.batches())
-    found = list(_maps(question.model, question.network, images[:1]))
+    image = question.images[:1].to(question.device)
+    found = list(_maps(question.model, question.network, image))
     if not found:
         raise BadInput(
             f"no layer of {question.model.name} was seen to give a map of the image; pass "

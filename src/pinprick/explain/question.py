@@ -28,13 +28,17 @@ class Question:
         assert isinstance(self.model.net, nn.Module), "ask(..., needs='network') saw to that"
         return self.model.net
 
+    @property
+    def device(self) -> torch.device:
+        """Where the model is asked."""
+        return self.model.device or self.images.device
+
     def batches(self) -> Iterator[tuple[Images, Labels | None]]:
         """The images and their classes in pieces, where the model is."""
-        device = self.model.device or self.images.device
-        for part in torch.arange(len(self.images)).split(self.batch_size):
-            rows = slice(int(part[0]), int(part[-1]) + 1)
-            classes = None if self.classes is None else self.classes[rows].to(device)
-            yield self.images[rows].to(device), classes
+        for start in range(0, len(self.images), self.batch_size):
+            rows = slice(start, start + self.batch_size)
+            classes = None if self.classes is None else self.classes[rows].to(self.device)
+            yield self.images[rows].to(self.device), classes
 
 
 def ask(
@@ -48,12 +52,7 @@ def ask(
 ) -> Question:
     """The arguments of a function that explains, or a line on what is wrong with them."""
     classifier = as_classifier(model)
-    blind = needs == "network" and not isinstance(classifier.net, nn.Module)
-    if blind or ACCESS.index(classifier.access) < ACCESS.index(needs):
-        wanted = "the layers of a network" if needs == "network" else needs
-        raise BadInput(
-            f"{what} needs {wanted}, but {classifier.name} gives {classifier.access} alone"
-        )
+    _check_open(what, classifier, needs)
     check_images(images)
     if not len(images):
         raise BadInput(f"{what} is of images, and there are none")
@@ -61,6 +60,24 @@ def ask(
         images = images.clone()
     chosen = None if classes is None else per_image("classes", classes, images)
     return Question(classifier, images.detach(), chosen, batch_size_for(images, batch_size))
+
+
+def _check_open(what: str, model: Classifier, needs: Access) -> None:
+    """Raise ``BadInput`` unless the model lets itself be looked at as closely as is needed."""
+    lacking = ACCESS.index(model.access) < ACCESS.index(needs)
+    if needs != "network":
+        if lacking:
+            raise BadInput(f"{what} needs {needs}, but {model.name} gives {model.access} alone")
+        return
+    if lacking or not isinstance(model.net, nn.Module):
+        raise BadInput(
+            f"{what} needs the layers of a network, but {model.name} gives {model.access} alone"
+        )
+    if any(isinstance(part, torch.jit.ScriptModule) for part in model.net.modules()):
+        raise BadInput(
+            f"{what} needs the layers of a network, but {model.name} hides them, as it was "
+            "scripted or traced; pass it as it was before"
+        )
 
 
 def choose_classes(logits: Logits, images: Images, classes: Labels | None) -> Labels:

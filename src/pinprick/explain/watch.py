@@ -33,7 +33,7 @@ def watch(
         if not kept:
             raise BadInput(
                 f"the layer {name!r} was not called when the model was asked; pass another, or "
-                "the network as it was before it was compiled or scripted"
+                "the network as it was before it was compiled"
             )
         if planes(kept[0], images) is None:
             raise BadInput(
