@@ -115,6 +115,25 @@ def test_once_settled_no_single_unit_can_be_spared(
         assert (guesses(curved, spared) == label).all()
 
 
+def test_a_unit_tried_in_vain_is_tried_again_once_another_is_gone() -> None:
+    """Of three, the first can be spared only without the second, and is tried before it."""
+
+    def answer(x: Tensor) -> Tensor:
+        first, second, third = x.flatten(1)[:, :3].unbind(dim=1)
+        score = third + 0.2 * second - 10 * second * (1 - first).square()
+        return torch.stack([torch.full_like(score, 0.5), score], dim=1)
+
+    images = torch.zeros(1, *SHAPE, dtype=torch.double)
+    adv = images.flatten(1).index_fill(1, torch.arange(3), 1.0).view_as(images)
+    units = Units("elements")
+    problem = problem_of(Classifier(answer), images, Goal(torch.tensor([0])))
+    trimmer = Trimmer(problem, as_found(adv, images, units), units, "test", redraw=False)
+    for _ in range(8):
+        trimmer.step()
+    assert trimmer.settled.all()
+    assert trimmer.found.images.flatten(1).nonzero().tolist() == [[0, 2]]
+
+
 def test_choosing_anew_goes_on_where_putting_back_ends() -> None:
     """At the wrong units: each is needed, though others would do better."""
     model, units = exact_linear(2, SHAPE), Units("elements")
