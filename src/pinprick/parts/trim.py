@@ -47,8 +47,8 @@ class Trimmer:
 
     Attributes:
         found: The shortest image so far and its count.
-        settled: Where every unit was tried; without ``redraw``, each since the last success, so that
-            no single one can be spared.
+        settled: Where every unit was tried; without ``redraw``, each since the last success, so
+            that no single one can be spared.
 
     Args:
         problem: The images, all of them adversarial in ``found``.
