@@ -1,4 +1,4 @@
-"""The sanity check of Adebayo et al. 2018: which maps notice that the upper weights are shuffled?"""
+"""The sanity check of Adebayo et al. 2018: which maps notice that upper weights are shuffled?"""
 
 import copy
 
