@@ -21,11 +21,15 @@ if TYPE_CHECKING:
         PinprickError,
         UnknownName,
     )
+    from pinprick.explain.explanation import Explanation
     from pinprick.explain.gradcam import gradcam
     from pinprick.explain.guided import guided_gradcam, guided_gradients
     from pinprick.explain.integrated import integrated_gradients
     from pinprick.explain.layercam import layercam
     from pinprick.explain.layers import find_layer
+    from pinprick.explain.noise import explain_noise
+    from pinprick.explain.rival import rivals
+    from pinprick.explain.settings import NoiseSettings
     from pinprick.goal import Goal, least_likely
     from pinprick.model import Classifier, Model
     from pinprick.polishing import polish
@@ -49,11 +53,13 @@ _HOME = {
     "Card": "attacks",
     "Classifier": "model",
     "Dataset": "data.dataset",
+    "Explanation": "explain.explanation",
     "Goal": "goal",
     "MissingExtra": "errors",
     "Model": "model",
     "ModelCard": "zoo.card",
     "NoAnswer": "errors",
+    "NoiseSettings": "explain.settings",
     "OverBudget": "errors",
     "PinprickError": "errors",
     "Problem": "problem",
@@ -63,6 +69,7 @@ _HOME = {
     "build": "attacks.build",
     "check_model": "checks",
     "describe": "attacks.build",
+    "explain_noise": "explain.noise",
     "find_attack": "attacks",
     "find_layer": "explain.layers",
     "gradcam": "explain.gradcam",
@@ -76,6 +83,7 @@ _HOME = {
     "load_result": "store",
     "load_subset": "data.choose",
     "polish": "polishing",
+    "rivals": "explain.rival",
     "run_attack": "run",
     "save_model": "zoo.save",
     "save_result": "store",
@@ -90,11 +98,13 @@ __all__ = [
     "Card",
     "Classifier",
     "Dataset",
+    "Explanation",
     "Goal",
     "MissingExtra",
     "Model",
     "ModelCard",
     "NoAnswer",
+    "NoiseSettings",
     "OverBudget",
     "PinprickError",
     "Problem",
@@ -104,6 +114,7 @@ __all__ = [
     "build",
     "check_model",
     "describe",
+    "explain_noise",
     "find_attack",
     "find_layer",
     "gradcam",
@@ -117,6 +128,7 @@ __all__ = [
     "load_result",
     "load_subset",
     "polish",
+    "rivals",
     "run_attack",
     "save_model",
     "save_result",
