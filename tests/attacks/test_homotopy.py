@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, run_attack
 from pinprick.attacks import Homotopy
-from pinprick.attacks.homotopy.nmapg import Task, _ahead, _barzilai_borwein, descend
+from pinprick.attacks.homotopy.nmapg import Look, Task, _ahead, _barzilai_borwein, descend
 from pinprick.attacks.homotopy.prox import Box, prox, waking_lambda
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, sure_images
 
@@ -173,3 +173,20 @@ def test_gives_up_where_the_gradient_is_flat(images: Tensor) -> None:
 def test_refuses_settings_that_make_no_sense(settings: dict[str, Any], line: str) -> None:
     with pytest.raises(BadInput, match=line):
         Homotopy(**settings)
+
+
+def test_goes_on_where_refinements_alone_move_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each element wanders about the middle of its room, and several are needed."""
+
+    def valleys(images: Tensor) -> Tensor:
+        margin = (images - 0.6).abs().sum(dim=(1, 2, 3)) - 8
+        return torch.stack((margin, torch.zeros_like(margin)), dim=1)
+
+    def held_fast(task: Task, delta: Tensor, first: Look, steps: int) -> tuple[Tensor, Tensor]:
+        return delta.clone(), torch.zeros_like(first.met)
+
+    monkeypatch.setattr("pinprick.attacks.homotopy.descend", held_fast)
+    images = torch.full((1, 3, 4, 2), 0.21).double()  # 24 of them, 9.36 from their valleys
+    result = run_attack(Homotopy(refine_steps=3), valleys, images, torch.zeros(1, dtype=torch.long))
+    assert result.success.all()
+    assert result.l0_elements.item() >= 4  # each brings at most 0.39

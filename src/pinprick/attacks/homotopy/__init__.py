@@ -42,6 +42,7 @@ _REACH = 20  # the largest step: how many times eps it sends the element of stee
 _SHORTER = 4  # what that is divided by when a round moved nothing
 _LEAST_REACH = 0.05  # and no less than so many times eps
 _JUST_BELOW = 0.99
+_PATIENCE = 4  # rounds in which refinements alone may move an image
 _CAREFUL = 20  # after a refinement so many times fewer elements may join
 _REFINE_STEP = 0.1  # as a share of eps
 
@@ -71,6 +72,7 @@ class Homotopy(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:2106.06027",
+        revision=2,
     )
 
     eps: float = 1.0
@@ -112,6 +114,7 @@ class Homotopy(Attack):
         lam = clean.new_full((len(clean),), torch.inf)
         growth = torch.full_like(problem.goal.labels, self.growth)
         reach = torch.full_like(lam, _REACH * self.eps)
+        idle = torch.zeros_like(growth)  # rounds in which nmAPG moved nothing
         rows = torch.arange(len(clean), device=clean.device)  # images still on their way
         for _ in range(self.rounds):
             here = delta[rows]
@@ -127,11 +130,13 @@ class Homotopy(Attack):
             lam[rows] = task.lam
             moved, met = descend(task, here, seen, self.steps)
             found[rows[met]] = moved[met]
+            idle[rows] = torch.where((moved == here).flatten(1).all(dim=1), idle[rows] + 1, 0)
             loose = ~met & self._loose(moved, task.box)
             if self.refine_steps and loose.any():
                 moved[loose] = self._refined(task.cut(loose), moved[loose])
             growth[rows] = torch.where(loose, max(1, self.growth // _CAREFUL), self.growth)
             stuck = (moved == here).flatten(1).all(dim=1)  # such steps lead nowhere: shorter ones
+            stuck |= idle[rows] >= _PATIENCE  # though a refinement wanders about
             longer = (2 * reach[rows]).clamp_max(_REACH * self.eps)
             shorter = (reach[rows] / _SHORTER).clamp_min(_LEAST_REACH * self.eps)
             forced = stuck & (reach[rows] == shorter)  # no shorter ones: one element all the same
