@@ -20,6 +20,11 @@ Access = Literal["labels", "scores", "gradients", "network"]
 ACCESS: tuple[Access, ...] = ("labels", "scores", "gradients", "network")  # each includes the last
 
 
+def gives(access: Access, wanted: Access) -> bool:
+    """Whether a model of this access gives what is wanted."""
+    return ACCESS.index(access) >= ACCESS.index(wanted)
+
+
 @runtime_checkable
 class Model(Protocol):
     """Anything that maps images in [0, 1] to logits."""

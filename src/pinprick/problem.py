@@ -12,6 +12,7 @@ looks at its counters while it runs.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 from pinprick.errors import BadInput, NoAnswer, OverBudget
 from pinprick.goal import Goal
 from pinprick.model import Model
+from pinprick.passes import Passes
 from pinprick.random import Streams
 from pinprick.trace import Tracer
 from pinprick.types import Allowed, Counts, Images, Logits, Mask, PerImage, Rows
@@ -108,6 +110,25 @@ class Problem:
     def refused(self) -> Mask:
         """Which images were refused an answer: what they ask from now on is in vain."""
         return self.tally.refused[self._rows]
+
+    @property
+    def gives_gradients(self) -> bool:
+        """Whether gradients can be asked for."""
+        return self._gradients
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Passes made meanwhile are listed under this name, too."""
+        before = Passes(self.tally.forwards.clone(), self.tally.backwards.clone())
+        try:
+            yield
+        finally:
+            self.tally.note_stage(name, before)
+
+    def credit(self, better: Mask, name: str) -> None:
+        """What was found for these images is the work of this stage."""
+        number = list(self.tally.stages).index(name)
+        self.tally.found_by[self._rows[better]] = number
 
     def logits(self, images: Images) -> Logits:
         """What the model says of one candidate for each image of the problem."""
@@ -204,6 +225,8 @@ class Tally:
         refused: Images that were refused an answer, for that reason or because the model failed.
         failures: Why a remote model gave no answer, by the number of the image.
         flat: Gradients that came back all zero.
+        stages: The passes of each stage of an attack that has several, in order.
+        found_by: The stage that found what is best for each image, by number; -1 for none.
     """
 
     def __init__(
@@ -220,6 +243,8 @@ class Tally:
         self.refused: Mask = torch.zeros_like(self.out_of_budget)
         self.failures: dict[int, str] = {}
         self.flat: Counts = torch.zeros_like(self.forwards)
+        self.stages: dict[str, Passes] = {}
+        self.found_by: Counts = torch.full_like(self.forwards, -1)
         self.max_forwards, self.max_backwards, self.strict = max_forwards, max_backwards, strict
 
     def may_forward(self, rows: Tensor) -> Mask:
@@ -243,6 +268,15 @@ class Tally:
         self.refused[lost] = True
         for row, reason in zip(lost.tolist(), reasons.values(), strict=True):
             self.failures.setdefault(row, reason)
+
+    def note_stage(self, name: str, before: Passes) -> None:
+        """Add what was spent since to the passes of a stage."""
+        none = torch.zeros_like(self.forwards)
+        known = self.stages.get(name, Passes(none, none))
+        self.stages[name] = Passes(
+            known.forwards + self.forwards - before.forwards,
+            known.backwards + self.backwards - before.backwards,
+        )
 
     def note_gradient(self, rows: Tensor, grad: Images) -> None:
         self.flat.index_add_(0, rows, (grad == 0).flatten(1).all(dim=1).long())

@@ -34,6 +34,8 @@ class AttackResult:
         peak_memory: Most memory the GPU held at a time, in bytes; None on a CPU.
         sent: What was really sent to a remote model, by the attack and the referee together, under
             the names of ``pinprick.scores.service.Sent``; None for any other model.
+        stages: The passes of each stage by name, where the attack has several.
+        found_by: The stage that found what is best for each image; empty text otherwise.
         start: Passes of the attack on another model whose result this one began at, which are not
             among ``forwards`` and ``backwards``; None where it began at the clean images.
         trace: How each image came to its result, pass by pass; None unless it was asked for.
@@ -57,6 +59,8 @@ class AttackResult:
     seconds: float
     peak_memory: int | None = None
     sent: dict[str, int] | None = None
+    stages: dict[str, Passes] = field(default_factory=dict)
+    found_by: tuple[str, ...] = ()
     start: Passes | None = None
     trace: Trace | None = None
     attack: dict[str, Any] = field(default_factory=dict)
@@ -86,6 +90,15 @@ class AttackResult:
     def survives_8bit(self) -> Mask:
         """The goal is still met once the image is rounded to 8-bit values, as a PNG is."""
         return self.goal.met(self.rounded_logits)
+
+    @property
+    def masked_gradient(self) -> Mask:
+        """What is best was found without gradients, after a search with them had missed it."""
+        masked = torch.zeros_like(self.out_of_budget)
+        for name, passes in self.stages.items():
+            won = torch.tensor([found == name for found in self.found_by], device=masked.device)
+            masked |= won & (passes.backwards == 0) & (self.backwards > 0)
+        return masked
 
     @property
     def fooling_rate(self) -> float:
@@ -144,6 +157,8 @@ class AttackResult:
             self,
             **cut,
             remarks=tuple(self.remarks[i] for i in index),
+            stages={name: passes[rows] for name, passes in self.stages.items()},
+            found_by=tuple(self.found_by[i] for i in index) if self.found_by else (),
             start=None if self.start is None else self.start[rows],
             trace=None if self.trace is None else self.trace[rows],
         )
@@ -156,6 +171,7 @@ class AttackResult:
             self,
             **moved,
             goal=goal,
+            stages={name: passes.to(device) for name, passes in self.stages.items()},
             start=None if self.start is None else self.start.to(device),
             trace=None if self.trace is None else self.trace.to(device),
         )
@@ -197,6 +213,20 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
         seconds=sum(result.seconds for result in results),
         peak_memory=max(peaks, default=None),
         sent={name: sum(part[name] for part in sent) for name in sent[0]} if sent else None,
+        stages=_join_stages(results),
+        found_by=sum((result.found_by for result in results), ()),
         start=Passes.join(starts) if len(starts) == len(results) else None,
         trace=join_traces(traces) if len(traces) == len(results) else None,
     )
+
+
+def _join_stages(results: Sequence[AttackResult]) -> dict[str, Passes]:
+    """The stages of all results; a batch that did not come to one spent nothing on it."""
+    names = dict.fromkeys(name for result in results for name in result.stages)
+    nothing = [Passes(*(torch.zeros_like(result.ids) for _ in range(2))) for result in results]
+    return {
+        name: Passes.join(
+            [result.stages.get(name, none) for result, none in zip(results, nothing, strict=True)]
+        )
+        for name in names
+    }

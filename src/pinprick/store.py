@@ -15,8 +15,8 @@ from pinprick.result import TENSORS, AttackResult
 from pinprick.trace import FIELDS, Trace
 
 FORMAT = 1
-_START, _TRACE = "start.", "trace."  # before the names of their tensors
-_HEADER = ("remarks", "seconds", "peak_memory", "sent", "attack", "model", "seed")
+_START, _STAGE, _TRACE = "start", "stage.", "trace."  # before the names of their tensors
+_HEADER = ("remarks", "found_by", "seconds", "peak_memory", "sent", "attack", "model", "seed")
 _NOT_OURS = (
     SafetensorError,
     OSError,
@@ -35,11 +35,15 @@ def save_result(result: AttackResult, path: str | Path) -> None:
     tensors["labels"] = result.goal.labels
     if result.goal.targets is not None:
         tensors["targets"] = result.goal.targets
+    told_apart = {f"{_STAGE}{name}": passes for name, passes in result.stages.items()}
     if result.start is not None:
-        tensors |= {f"{_START}{name}": value for name, value in vars(result.start).items()}
+        told_apart[_START] = result.start
+    for name, passes in told_apart.items():
+        tensors[f"{name}.forwards"], tensors[f"{name}.backwards"] = vars(passes).values()
     if result.trace is not None:
         tensors |= {f"{_TRACE}{name}": getattr(result.trace, name) for name in FIELDS}
     header = {"format": FORMAT, **{name: getattr(result, name) for name in _HEADER}}
+    header["stages"] = list(result.stages)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         save_file(_apart(tensors), aside, metadata={"pinprick": json.dumps(header)})
@@ -60,15 +64,20 @@ def load_result(path: str | Path) -> AttackResult:
             raise BadInput(f"{path} was written by another version of pinprick; run it again")
         header["remarks"] = tuple(header["remarks"])
         goal = Goal(tensors.pop("labels"), tensors.pop("targets", None))
-        spent = {name: tensors.pop(f"{_START}{name}", None) for name in ("forwards", "backwards")}
-        start = None if spent["forwards"] is None else Passes(**spent)
+        header["found_by"] = tuple(header.get("found_by", ()))
+        start = _passes(tensors, _START) if f"{_START}.forwards" in tensors else None
+        stages = {name: _passes(tensors, f"{_STAGE}{name}") for name in header.pop("stages", [])}
         steps = {name: tensors.pop(f"{_TRACE}{name}", None) for name in FIELDS}
         trace = None if steps["steps"] is None else Trace(**steps)
-        return AttackResult(goal=goal, start=start, trace=trace, **tensors, **header)
+        return AttackResult(goal=goal, stages=stages, start=start, trace=trace, **tensors, **header)
     except FileNotFoundError:
         raise BadInput(f"there is no file {path}") from None
     except _NOT_OURS as error:
         raise BadInput(f"{path} is not a result saved by pinprick: {error}") from error
+
+
+def _passes(tensors: dict[str, Tensor], name: str) -> Passes:
+    return Passes(tensors.pop(f"{name}.forwards"), tensors.pop(f"{name}.backwards"))
 
 
 def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,8 +1,8 @@
 """Attacks as plain data and back: ``build(describe(attack)) == attack``.
 
 Plain data is what JSON and TOML hold: ``{"name": "pgd", "eps": 0.03, "steps": 20}``. Values may
-also come as text from the shell ("8/255", "none", "true"). An attack held by another nests. Where
-there are presets, ``preset`` names one; settings given beside it go before the preset's.
+also come as text from the shell ("8/255", "none", "true", "5,10"). An attack held by another nests.
+Where there are presets, ``preset`` names one; settings given beside it go before the preset's.
 """
 
 import math
@@ -77,8 +77,9 @@ def read_setting(value: Any, hint: Any, what: str) -> Any:
                 f"{what} must be one of {', '.join(map(repr, arguments))}, got {value!r}"
             )
         return value
-    if origin is tuple and isinstance(value, (list, tuple)):
-        return tuple(read_setting(item, arguments[0], what) for item in value)
+    if origin is tuple and isinstance(value, (list, tuple, str)):
+        items = value.split(",") if isinstance(value, str) else value  # "5,10" from the shell
+        return tuple(read_setting(item, arguments[0], what) for item in items)
     if isinstance(hint, type) and issubclass(hint, Attack):
         return _read_attack(value, what)
     reader = {float: _read_float, int: _read_int, bool: _read_bool, str: _read_str}.get(hint)

@@ -22,6 +22,7 @@ class Card:
         unit: What an l0 attack counts.
         kind: "minimal" seeks the smallest change that fools, "budget" the best one of a given size.
         access: What it needs of the model.
+        least_access: What it makes do with where the model gives no more, if that is less.
         targeted: Whether it can head for a given class.
         masked: Whether it honours ``allowed``, a mask of where values may change.
         starts: Whether it can begin at the result of an attack on another model.
@@ -39,6 +40,7 @@ class Card:
     unit: Literal["elements", "pixels"] | None = None
     kind: Literal["minimal", "budget"]
     access: Access
+    least_access: Access | None = None
     targeted: bool
     masked: bool = False
     starts: bool = False

@@ -99,9 +99,9 @@ class SparsePGD(Attack):
         )
 
     def __call__(self, problem: Problem) -> Images:
-        return run_at_k(problem, self._descend, Units(self.unit), self.k, self.rounds)
+        return run_at_k(problem, self.descend, Units(self.unit), self.k, self.rounds)
 
-    def _descend(
+    def descend(
         self, problem: Problem, k: Counts, near: Images, trial: int
     ) -> tuple[Images, Mask]:
         """The best try at one k for each image, and where it fooled."""

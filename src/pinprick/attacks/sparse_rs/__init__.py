@@ -105,9 +105,9 @@ class SparseRS(Attack):
         return self.card.at_k(self.k, self.rounds, forwards=self.queries, unit=self.unit)
 
     def __call__(self, problem: Problem) -> Images:
-        return run_at_k(problem, self._search, Units(self.unit), self.k, self.rounds)
+        return run_at_k(problem, self.search, Units(self.unit), self.k, self.rounds)
 
-    def _search(self, problem: Problem, k: Counts, near: Images, trial: int) -> tuple[Images, Mask]:
+    def search(self, problem: Problem, k: Counts, near: Images, trial: int) -> tuple[Images, Mask]:
         """The best try at one k for each image, and where it fooled."""
         images, met = problem.images.clone(), torch.zeros_like(k, dtype=torch.bool)
         rows = torch.arange(len(problem), device=k.device)  # images not fooled yet
