@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from explain.designed import SHAPE, changed_at, model_of, result_of
-from pinprick import AttackResult, BadInput, Classifier, build, polish, run_attack
+from pinprick import AttackResult, BadInput, Classifier, NoAnswer, build, polish, run_attack
 from pinprick.explain.explanation import Explanation
 from pinprick.explain.noise import explain_noise
 from pinprick.explain.rival import rivals
@@ -233,6 +233,26 @@ def test_a_model_without_gradients_has_no_path(curved: Classifier, images: Tenso
     assert (told.path_steps, told.backwards) == (0, 0)
     assert math.isnan(told.path_gap)
     assert told.groups[0].shapley == explain_noise(result, curved, PIXELS)[5].groups[0].shapley
+
+
+def test_a_service_that_stops_answering_leaves_no_half_explanation(
+    curved: Classifier, images: Tensor
+) -> None:
+    class Service:
+        sent = 0
+
+        def __call__(self, x: Tensor) -> Tensor:
+            self.sent += len(x)
+            logits = curved(x).detach()
+            if self.sent <= 100:
+                return logits
+            logits[0] = torch.nan
+            raise NoAnswer("the service is tired", logits=logits, reasons={0: "no answer"})
+
+    result = every_kind(curved, images)
+    service = Classifier(Service(), access="scores", name="service")
+    with pytest.raises(NoAnswer, match=r"service left questions about \d of 4 images open"):
+        explain_noise(result, service, PIXELS)
 
 
 def test_says_whether_a_pixel_can_be_spared(curved: Classifier, images: Tensor) -> None:

@@ -12,7 +12,7 @@ images and all their coalitions.
 import torch
 from torch import Tensor
 
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, NoAnswer
 from pinprick.explain.ablation import ablate
 from pinprick.explain.assemble import assemble
 from pinprick.explain.clusters import join_groups
@@ -130,7 +130,7 @@ def _measure(
     kinds = label_effects(shapley.effects, tolerance, settings.ratio, shapley.covariance)
     ablation = ablate(coalitions)
     path = _path(coalitions, settings) if slopes else None
-    return Measured(
+    measured = Measured(
         groups=groups,
         size=size,
         rivals=led_to,
@@ -149,6 +149,12 @@ def _measure(
         forwards=problem.tally.forwards,
         backwards=problem.tally.backwards,
     )
+    if problem.may_refuse and problem.refused.any():
+        raise NoAnswer(
+            f"{model.name} left questions about {int(problem.refused.sum())} of {len(problem)} "
+            "images open, and half an explanation is none; ask again when it answers"
+        )
+    return measured
 
 
 def group_pixels(result: AttackResult, settings: NoiseSettings) -> Groups:
