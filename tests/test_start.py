@@ -147,6 +147,19 @@ def test_the_mask_is_kept(
     assert not ((begun.adversarial != images) & ~allowed).any()
 
 
+def test_images_of_the_callers_own_are_a_start_without_passes(
+    name: str, model: Classifier, images: Tensor, labels: Tensor, found: AttackResult
+) -> None:
+    attack = build({"name": name, **SPECS[name]})
+    given = run_attack(attack, model, images, labels, start=found.adversarial.float())
+    begun = run_attack(attack, model, images, labels, start=found)
+    torch.testing.assert_close(given.adversarial, begun.adversarial, rtol=0, atol=1e-6)
+    assert torch.equal(given.forwards, begun.forwards)
+    assert given.start is not None
+    assert (given.start.forwards == 0).all()
+    assert given.attack["started_from"] == {"name": "given images"}
+
+
 @pytest.mark.parametrize("of", ["brusle", "sa_moo", "sparse_rs"])
 def test_the_smallest_k_is_sought_from_there(
     of: str, model: Classifier, images: Tensor, labels: Tensor, found: AttackResult
@@ -178,8 +191,14 @@ def test_what_cannot_be_a_start_is_said(
     model: Classifier, images: Tensor, labels: Tensor, found: AttackResult
 ) -> None:
     attack = build({"name": "sparse_rs", **SPECS["sparse_rs"]})
-    with pytest.raises(BadInput, match="start must be the result of an attack, got tensor"):
-        take_start(take_in(images, labels, None, None, None, None, None, None), images)
+    with pytest.raises(BadInput, match=r"start must be the result of an attack, or .* got 'sparse"):
+        take_start(take_in(images, labels, None, None, None, None, None, None), "sparse_rs")
+    with pytest.raises(BadInput, match=r"it has the shape \(4, 3, 5, 5\), the images have \(5, 3"):
+        run_attack(attack, model, images, labels, start=images[:4])
+    with pytest.raises(BadInput, match=r"start must hold images in \[0, 1\], these run from"):
+        run_attack(attack, model, images, labels, start=2 * images)
+    with pytest.raises(BadInput, match=r"start must hold images in \[0, 1\]"):
+        run_attack(attack, model, images, labels, start=images * torch.nan)
     with pytest.raises(BadInput, match=r"it has the shape \(5, 3, 5, 5\), the images have \(4, 3"):
         run_attack(attack, model, images[:4], labels[:4], start=found)
     with pytest.raises(BadInput, match="the same images, in order; image 0 differs"):

@@ -55,7 +55,7 @@ def main() -> int:
     goal, ids = Goal(labels), torch.arange(len(images), device=images.device)
     with model.frozen():
         problem = Problem(model, images, goal, Streams(0, ids))
-        starts = find_starts(problem, attack._noise, tries=attack.tries)
+        starts = find_starts(problem, attack._noise, tries=100, queries=100)
         counted = AsModule(model)
         victim = foolbox.PyTorchModel(counted.eval(), bounds=(0, 1), device=images.device)
         theirs = foolbox.attacks.HopSkipJumpAttack(

@@ -10,7 +10,7 @@ from torch import Tensor
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
-from pinprick.model import Classifier, gives
+from pinprick.model import ACCESS, Classifier
 from pinprick.passes import Passes
 from pinprick.result import AttackResult
 from pinprick.types import Allowed, Images, Labels, Logits
@@ -72,7 +72,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Start:
-    """What an attack on another model made of the images, the passes it took, and which it was."""
+    """Where to begin: what another attack made of the images, its passes, and which it was.
+
+    Images of the caller's own took no passes.
+    """
 
     images: Images
     passes: Passes
@@ -137,21 +140,46 @@ def _check_whole(name: str, value: Any, least: int) -> int:
 
 def take_start(task: Task, start: Any) -> Task:
     """The task with where to begin, or a line on what is wrong with that."""
+    if isinstance(start, Tensor):
+        return replace(task, start=_given_start(task, start))
     if not isinstance(start, AttackResult):
-        raise BadInput(f"start must be the result of an attack, got {_brief(start)}")
-    if start.images.shape != task.images.shape:
         raise BadInput(
-            f"start must be of the same images: it has the shape {tuple(start.images.shape)}, "
-            f"the images have {tuple(task.images.shape)}"
+            f"start must be the result of an attack, or an image for each, got {_brief(start)}"
         )
+    _check_start_shape(task, start.images)
     start = start.to(task.images.device)
     other = (start.images != task.images).flatten(1).any(dim=1).nonzero()
     if len(other):
         raise BadInput(f"start must be of the same images, in order; image {int(other[0])} differs")
-    adv = start.adversarial.to(task.images.dtype)
-    adv = adv if task.allowed is None else torch.where(task.allowed, adv, task.images)
     passes = Passes(start.forwards, start.backwards)
-    return replace(task, start=Start(adv, passes, {**start.attack, "model": start.model}))
+    made_by = {**start.attack, "model": start.model}
+    return replace(task, start=Start(_where_allowed(task, start.adversarial), passes, made_by))
+
+
+def _given_start(task: Task, images: Tensor) -> Start:
+    """Images of the caller's own to begin at, such as some of the target classes."""
+    _check_start_shape(task, images)
+    if not ((images >= 0) & (images <= 1)).all():  # which is false of NaN, too
+        raise BadInput(
+            "start must hold images in [0, 1], "
+            f"these run from {shown(images.min().item())} to {shown(images.max().item())}"
+        )
+    none = torch.zeros_like(task.ids)
+    images = _own(images.detach()).to(task.images.device)
+    return Start(_where_allowed(task, images), Passes(none, none), {"name": "given images"})
+
+
+def _where_allowed(task: Task, adv: Images) -> Images:
+    adv = adv.to(task.images.dtype)
+    return adv if task.allowed is None else torch.where(task.allowed, adv, task.images)
+
+
+def _check_start_shape(task: Task, images: Tensor) -> None:
+    if images.shape != task.images.shape:
+        raise BadInput(
+            f"start must be of the same images: it has the shape {tuple(images.shape)}, "
+            f"the images have {tuple(task.images.shape)}"
+        )
 
 
 def check_parties(attack: Any, model: Any) -> None:
@@ -235,10 +263,9 @@ def check_access(facts: Card, model: Classifier, task: Task) -> None:
         )
     if facts.eight_bit:
         _check_grid(facts, task.images)
-    least = facts.least_access or facts.access
-    if not gives(model.access, least):
+    if ACCESS.index(facts.access) > ACCESS.index(model.access):
         raise BadInput(
-            f"{facts.name} needs {least}, but {model.name} gives {model.access} alone; "
+            f"{facts.name} needs {facts.access}, but {model.name} gives {model.access} alone; "
             "`pinprick attacks` says what each attack needs"
         )
 

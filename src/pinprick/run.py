@@ -24,7 +24,7 @@ from pinprick.intake import (
     take_in,
     take_start,
 )
-from pinprick.model import Classifier, Model, as_classifier, gives
+from pinprick.model import Classifier, Model, as_classifier
 from pinprick.problem import Problem, Tally
 from pinprick.random import Streams
 from pinprick.result import AttackResult, join
@@ -45,7 +45,7 @@ def run_attack(
     batch_size: int | None = None,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
-    start: AttackResult | None = None,
+    start: AttackResult | Tensor | None = None,
     trace: bool = False,
     progress: bool = False,
 ) -> AttackResult:
@@ -65,7 +65,7 @@ def run_attack(
         max_forwards: Most forward passes for each image.
         max_backwards: Most backward passes for each image.
         start: What an attack on another model made of the same images, to begin there; its passes
-            are listed apart.
+            are listed apart. Or an image for each, such as one of the target class.
         trace: Whether to write down the best so far of each image against its passes.
         progress: Whether to show a bar on stderr.
     """
@@ -100,7 +100,7 @@ def attack_batches(
     batch_size: int | None = None,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
-    start: AttackResult | None = None,
+    start: AttackResult | Tensor | None = None,
     trace: bool = False,
 ) -> Iterator[AttackResult]:
     """One result a batch, as each is done; arguments as for ``run_attack``.
@@ -164,7 +164,7 @@ def _attack_batch(
             Streams(seed, part.ids),
             allowed=allowed,
             start=None if start is None else start.images,
-            gradients=gives(model.access, "gradients") and gives(facts.access, "gradients"),
+            gradients=facts.access in ("gradients", "network"),
             clean_logits=clean_logits,
             max_forwards=part.max_forwards,
             max_backwards=part.max_backwards,
@@ -193,11 +193,6 @@ def _attack_batch(
         remarks=_remarks(goal, allowed, adversarial_logits, problem.tally, failures),
         seconds=seconds,
         peak_memory=peak_memory,
-        stages=problem.tally.stages,
-        found_by=tuple(
-            "" if number < 0 else list(problem.tally.stages)[number]
-            for number in problem.tally.found_by.tolist()
-        ),
         start=None if start is None else start.passes,
         trace=None
         if tracer is None

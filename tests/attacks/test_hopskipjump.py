@@ -10,7 +10,7 @@ from pinprick import BadInput, Classifier, Goal, Problem, Streams, build, run_at
 from pinprick.attacks import HopSkipJump
 from pinprick.attacks.hopskipjump.estimate import _directions, estimate_gradient
 from pinprick.attacks.hopskipjump.search import distance, leap, to_boundary
-from pinprick.oracle import exact_images, exact_linear, nearest_l2
+from pinprick.oracle import exact_images, exact_linear, nearest_l2, sure_images
 
 SHAPE = (1, 4, 4)
 
@@ -259,6 +259,20 @@ def test_reaches_a_target(linear: Classifier, images: Tensor, targets: Tensor) -
     result = run_attack(attack, linear, images, labels, targets=targets)
     assert result.success.any()
     assert torch.equal(guesses(linear, result.adversarial) == targets, result.success)
+
+
+def test_a_target_is_reached_from_an_image_of_its_class(
+    linear: Classifier, images: Tensor, targets: Tensor
+) -> None:
+    labels, pool = guesses(linear, images), sure_images(linear, exact_images(16, (3, 6, 5)))
+    start = torch.stack([pool[guesses(linear, pool) == target][0] for target in targets])
+    attack = HopSkipJump(queries=1000, samples=50)
+    result = run_attack(attack, linear, images, labels, targets=targets, start=start)
+    assert torch.equal(guesses(linear, result.adversarial), targets)
+    assert (result.l2 < 0.7 * (start - images).flatten(1).norm(dim=1)).all()
+    assert (result.forwards <= 1000).all()
+    one = run_attack(HopSkipJump(queries=1), linear, images, labels, targets=targets, start=start)
+    assert torch.equal(one.adversarial, start)
 
 
 # What it asks

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, build, run_attack, score_model
-from pinprick.attacks import SparseEvo
+from pinprick.attacks import PGD, SparseEvo
 from pinprick.attacks.sparse_evo.population import Population
 from pinprick.oracle import exact_images, exact_linear, fewest_pixels, sure_images
 from pinprick.parts.units import Units
@@ -179,6 +179,32 @@ def test_comes_near_the_fewest_pixels() -> None:
     fewest = fewest_pixels(model, images, Goal(labels))
     assert (result.needed_pixels >= fewest).all()
     assert (result.needed_pixels / fewest).mean() <= 1.7
+
+
+def test_a_target_is_reached_from_an_image_of_its_class(
+    linear: Classifier, images: Tensor, targets: Tensor
+) -> None:
+    labels, pool = guesses(linear, images), sure_images(linear, exact_images(16, (3, 6, 5)))
+    start = torch.stack([pool[guesses(linear, pool) == target][0] for target in targets])
+    result = run_attack(SparseEvo(), linear, images, labels, targets=targets, start=start)
+    assert result.success.all()
+    assert torch.equal(guesses(linear, result.adversarial), targets)
+    changed = result.adversarial != images
+    assert torch.equal(result.adversarial[changed], start[changed])
+    assert (result.l0_pixels < 30).all()
+
+
+def test_goes_on_from_the_result_of_another_attack(linear: Classifier, images: Tensor) -> None:
+    labels = guesses(linear, images)
+    dense = run_attack(PGD(eps=0.4), linear, images, labels)
+    assert dense.success.all()
+    result = run_attack(SparseEvo(), linear, images, labels, start=dense)
+    changed = result.adversarial != images
+    assert torch.equal(result.adversarial[changed], dense.adversarial[changed])
+    assert (result.l0_pixels < dense.l0_pixels).all()
+    one = run_attack(SparseEvo(queries=1), linear, images, labels, start=dense)
+    assert torch.equal(one.adversarial, dense.adversarial)
+    assert (one.forwards == 1).all()
 
 
 def test_the_goal_decides_how_much_is_put_back() -> None:

@@ -49,7 +49,7 @@ def corner_problem(count: int, **settings: Any) -> Problem:
 
 def test_the_first_candidate_that_fools_is_kept_and_every_try_counted() -> None:
     problem = corner_problem(4)
-    starts = find_starts(problem, towards(problem, torch.tensor([0, 2, 9, 4])), tries=5)
+    starts = find_starts(problem, towards(problem, torch.tensor([0, 2, 9, 4])), tries=5, queries=9)
     assert starts.met.tolist() == [True, True, False, True]
     assert starts.asked.tolist() == [1, 3, 5, 5]
     assert torch.equal(problem.forwards, starts.asked)
@@ -59,17 +59,52 @@ def test_the_first_candidate_that_fools_is_kept_and_every_try_counted() -> None:
 
 def test_an_image_out_of_budget_is_given_up() -> None:
     problem = corner_problem(3, max_forwards=2)
-    starts = find_starts(problem, towards(problem, torch.tensor([1, 2, 0])), tries=5)
+    starts = find_starts(problem, towards(problem, torch.tensor([1, 2, 0])), tries=5, queries=9)
     assert starts.met.tolist() == [True, False, True]
     assert problem.forwards.tolist() == [2, 2, 1]
     assert torch.equal(starts.images[1], problem.images[1])
+
+
+def test_no_image_is_asked_about_more_often_than_it_may() -> None:
+    problem = corner_problem(2)
+    starts = find_starts(problem, towards(problem, torch.tensor([2, 3])), tries=9, queries=3)
+    assert starts.met.tolist() == [True, False]
+    assert problem.forwards.tolist() == [3, 3]
+
+
+def test_what_was_given_is_asked_about_first() -> None:
+    images = exact_images(4, SHAPE)
+    given = images.clone()
+    given[0, -1, -1, -1] = 1  # fools
+    given[1, 0, 0, 0] = 1  # does not
+    given[2, -1, -1, -1] = 1  # would, but for the mask; what is left of it is the clean image
+    allowed = torch.ones(4, *SHAPE, dtype=torch.bool)
+    allowed[2, -1, -1, -1] = False
+    problem = corner_problem(4, start=given, allowed=allowed)
+    starts = find_starts(problem, towards(problem, torch.tensor([0, 1, 0, 0])), tries=3, queries=3)
+    assert starts.met.tolist() == [True, True, False, True]
+    assert starts.asked.tolist() == [1, 3, 3, 1]
+    assert torch.equal(problem.forwards, starts.asked)
+    assert torch.equal(starts.images[0], given[0])
+    assert (starts.images[[1, 3]] == 1).all()
+
+
+def test_what_was_given_counts_against_the_limit() -> None:
+    images = exact_images(2, SHAPE)
+    given = images.clone()
+    given[:, 0, 0, 0] = 1
+    problem = corner_problem(2, start=given, max_forwards=1)
+    starts = find_starts(problem, towards(problem, torch.tensor([0, 0])), tries=3, queries=1)
+    assert problem.forwards.tolist() == [1, 1]
+    assert not starts.met.any()
+    assert not problem.out_of_budget.any()
 
 
 def test_candidates_keep_to_the_mask() -> None:
     allowed = torch.zeros(2, *SHAPE, dtype=torch.bool)
     allowed[:, :, -1] = True
     problem = corner_problem(2, allowed=allowed)
-    starts = find_starts(problem, towards(problem, torch.tensor([0, 0])), tries=1)
+    starts = find_starts(problem, towards(problem, torch.tensor([0, 0])), tries=1, queries=9)
     assert starts.met.all()
     assert torch.equal(starts.images[~allowed], problem.images[~allowed])
     assert (starts.images[allowed] == 1).all()

@@ -1,6 +1,7 @@
 """Images that meet the goal already: where attacks begin that see classes and nothing else.
 
-Noise is tried until the model takes it for what is wanted. Each try is a query and is counted.
+What the caller gave to begin at is asked about first. Where it does not meet the goal, noise is
+tried until the model takes it for what is wanted. Each try is a query and is counted.
 """
 
 from collections.abc import Callable
@@ -30,13 +31,26 @@ class Starts:
     asked: Counts
 
 
-def find_starts(problem: Problem, propose: Propose, *, tries: int) -> Starts:
-    """For each image the first of ``tries`` candidates that meets the goal."""
+def find_starts(problem: Problem, propose: Propose, *, tries: int, queries: int) -> Starts:
+    """For each image its start, or the first of ``tries`` candidates, that meets the goal.
+
+    No image is asked about more than ``queries`` times, nor where its start is the clean image.
+    """
     images = problem.images.clone()
     met = torch.zeros(len(problem), dtype=torch.bool, device=images.device)
     asked = torch.zeros_like(met, dtype=torch.long)
     rows = torch.arange(len(problem), device=images.device)
+    if problem.start is not None:
+        given = keep_allowed(problem.start, images, problem.allowed)
+        other = (given != images).flatten(1).any(dim=1).nonzero().flatten()
+        if len(other):
+            part = problem[other]
+            met[other] = part.goal.met(part.logits(given[other]))
+            images = torch.where(met.view(-1, 1, 1, 1), given, images)
+            asked[other] = 1
+            rows = (~met & ~problem.refused).nonzero().flatten()
     for number in range(tries):
+        rows = rows[asked[rows] < queries]
         if not len(rows):
             break
         part = problem[rows]

@@ -2,7 +2,7 @@
 
 Chen, Jordan, Wainwright: HopSkipJumpAttack: a query-efficient decision-based attack. IEEE S&P 2020.
 
-``x_1`` is noise that fools, brought back to the boundary. Then, with d the number of elements,
+``x_1`` is the problem's start or noise, whichever fools, brought back to the boundary. Then, with d the number of elements,
 
     g       = sum over b of (phi_b - mean phi) * u_b          from B_t points x_t + delta * u_b
     x'      = x_t + size * g / |g|                            sign(g) for linf
@@ -62,6 +62,7 @@ class HopSkipJump(Attack):
         targeted=True,
         masked=True,
         random=True,
+        starts=True,
         paper="arXiv:1904.02144",
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"quick": {"queries": 1000}}
@@ -86,7 +87,7 @@ class HopSkipJump(Attack):
         return replace(self.card, norm=self.norm, max_forwards=self.queries, max_backwards=0)
 
     def __call__(self, problem: Problem) -> Images:
-        starts = find_starts(problem, self._noise, tries=min(self.tries, self.queries))
+        starts = find_starts(problem, self._noise, tries=self.tries, queries=self.queries)
         best, rows = Best(problem.images), starts.met.nonzero().flatten()
         part, left, adv = problem[rows], self.queries - starts.asked[rows], starts.images[rows]
         bits = round(-math.log2(torch.finfo(adv.dtype).eps))  # no search is finer

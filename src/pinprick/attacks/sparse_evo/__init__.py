@@ -13,7 +13,8 @@ of them until it fools. Then, with a and b two members other than the best,
 If it fools, it takes the place of the member farthest from x. One forward pass a child, of which
 the class is all that is looked at.
 
-``s`` is salt-and-pepper noise, of a share of the pixels that grows from try to try.
+``s`` is the problem's start where that fools, an image of the target class, say; and otherwise
+salt-and-pepper noise, of a share of the pixels that grows from try to try.
 
 Differs from the authors' code: where no smaller set fools, a first member is the whole set, not
 one of infinite distance. A set that lacks one pixel of the best is asked about once, and an image
@@ -63,6 +64,7 @@ class SparseEvo(Attack):
         targeted=True,
         masked=True,
         random=True,
+        starts=True,
         paper="arXiv:2202.00091",
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -97,7 +99,7 @@ class SparseEvo(Attack):
         return replace(self.card, unit=self.unit, max_forwards=self.queries, max_backwards=0)
 
     def __call__(self, problem: Problem) -> Images:
-        starts = find_starts(problem, self._noise, tries=min(self.tries, self.queries))
+        starts = find_starts(problem, self._noise, tries=self.tries, queries=self.queries)
         adv, rows = problem.images.clone(), starts.met.nonzero().flatten()
         part, left = problem[rows], self.queries - starts.asked[rows]
         people = Population(part.images, starts.images[rows], Units(self.unit), self.population)
