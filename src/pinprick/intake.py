@@ -10,7 +10,7 @@ from torch import Tensor
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
-from pinprick.model import ACCESS, Classifier
+from pinprick.model import Classifier, gives
 from pinprick.passes import Passes
 from pinprick.result import AttackResult
 from pinprick.types import Allowed, Images, Labels, Logits
@@ -263,9 +263,10 @@ def check_access(facts: Card, model: Classifier, task: Task) -> None:
         )
     if facts.eight_bit:
         _check_grid(facts, task.images)
-    if ACCESS.index(facts.access) > ACCESS.index(model.access):
+    least = facts.least_access or facts.access
+    if not gives(model.access, least):
         raise BadInput(
-            f"{facts.name} needs {facts.access}, but {model.name} gives {model.access} alone; "
+            f"{facts.name} needs {least}, but {model.name} gives {model.access} alone; "
             "`pinprick attacks` says what each attack needs"
         )
 

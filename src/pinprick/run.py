@@ -24,7 +24,7 @@ from pinprick.intake import (
     take_in,
     take_start,
 )
-from pinprick.model import Classifier, Model, as_classifier
+from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.problem import Problem, Tally
 from pinprick.random import Streams
 from pinprick.result import AttackResult, join
@@ -164,7 +164,7 @@ def _attack_batch(
             Streams(seed, part.ids),
             allowed=allowed,
             start=None if start is None else start.images,
-            gradients=facts.access in ("gradients", "network"),
+            gradients=gives(model.access, "gradients") and gives(facts.access, "gradients"),
             clean_logits=clean_logits,
             max_forwards=part.max_forwards,
             max_backwards=part.max_backwards,
@@ -193,6 +193,11 @@ def _attack_batch(
         remarks=_remarks(goal, allowed, adversarial_logits, problem.tally, failures),
         seconds=seconds,
         peak_memory=peak_memory,
+        stages=problem.tally.stages,
+        found_by=tuple(
+            "" if number < 0 else list(problem.tally.stages)[number]
+            for number in problem.tally.found_by.tolist()
+        ),
         start=None if start is None else start.passes,
         trace=None
         if tracer is None
