@@ -2,7 +2,8 @@
 
 Chen, Jordan, Wainwright: HopSkipJumpAttack: a query-efficient decision-based attack. IEEE S&P 2020.
 
-``x_1`` is the problem's start or noise, whichever fools, brought back to the boundary. Then, with d the number of elements,
+``x_1`` is the problem's start where that fools, otherwise noise, brought back to the boundary.
+Then, with d the number of elements,
 
     g       = sum over b of (phi_b - mean phi) * u_b          from B_t points x_t + delta * u_b
     x'      = x_t + size * g / |g|                            sign(g) for linf
