@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pinprick import BadInput, Classifier, Goal, run_attack
 from pinprick.attacks import SparseFool
-from pinprick.attacks.sparsefool import _solve
+from pinprick.attacks.sparsefool.plane import to_plane
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, sure_images
 
 
@@ -40,7 +40,7 @@ def test_the_closed_form_is_the_loop(length: float, eps: float) -> None:
     way = normal + 0.5 * torch.randn(images.shape, generator=generator, dtype=torch.float64)
     way = length * way / way.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
     low, high = (images - eps).clamp(min=0), (images + eps).clamp(max=1)
-    moved = _solve(images, normal, way, low, high)
+    moved = to_plane(images, normal, way, low, high)
     loop = torch.stack(
         [one_element_a_step(*case, eps) for case in zip(images, normal, way, strict=True)]
     )
@@ -56,7 +56,7 @@ def test_the_solver_ends_just_behind_the_plane_or_at_the_corner() -> None:
     size = flat.norm(dim=1)
     for length in (0.1, 1.0, 100.0):
         way = length * normal / size.view(-1, 1, 1, 1)
-        moved = _solve(images, normal, way, torch.zeros_like(images), torch.ones_like(images))
+        moved = to_plane(images, normal, way, torch.zeros_like(images), torch.ones_like(images))
         passed = ((moved - images).flatten(1) * flat).sum(dim=1) / size
         if length < 100:
             assert ((passed >= length) & (passed <= length + 0.001 + 1e-9)).all()
@@ -67,10 +67,10 @@ def test_the_solver_ends_just_behind_the_plane_or_at_the_corner() -> None:
 def test_a_plane_behind_the_image_is_headed_for_as_if_it_were_ahead() -> None:
     images, normal = exact_images(2, (1, 4, 4)), exact_images(2, (1, 4, 4), seed=3) - 0.5
     low, high = torch.zeros_like(images), torch.ones_like(images)
-    ahead = _solve(images, normal, 0.3 * normal, low, high)
-    assert torch.equal(_solve(images, normal, -0.3 * normal, low, high), ahead)
-    assert torch.equal(_solve(images, normal, 0 * normal, low, high), images)
-    assert torch.equal(_solve(images, 0 * normal, normal, low, high), images)
+    ahead = to_plane(images, normal, 0.3 * normal, low, high)
+    assert torch.equal(to_plane(images, normal, -0.3 * normal, low, high), ahead)
+    assert torch.equal(to_plane(images, normal, 0 * normal, low, high), images)
+    assert torch.equal(to_plane(images, 0 * normal, normal, low, high), images)
 
 
 @pytest.mark.parametrize("classes", [2, 4, 10])

@@ -9,9 +9,10 @@ Modas, Moosavi-Dezfooli, Frossard: SparseFool: a few pixels make a big differenc
     stop where  clip(x + (1 + overshoot) * (x_{i+1} - x))  fools
 
 The elements before the last are those whose gains ``|w| * room``, added up in the order of ``|w|``,
-do not reach the plane: one sort and one cumulative sum, where the authors' code takes a step in
-Python for each element. A round costs two forward passes and a backward pass for each rival class
-for every step of DeepFool (two to five as a rule), and two forward and one backward pass more.
+do not reach the plane (``plane.py``): one sort and one cumulative sum, where the authors' code
+takes a step in Python for each element. A round costs two forward passes and a backward pass for
+each rival class for every step of DeepFool (``crossing.py``; two to five as a rule), and two
+forward and one backward pass more.
 
 Differs from the paper: DeepFool, too, stays in the box and in the mask. The label left is always
 the one of the goal, also where ``x_i`` is across already. Where DeepFool does not get across, the
@@ -20,24 +21,18 @@ behind ``x_i``, one as far ahead takes its place; theirs walks on until everythi
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-from torch.nn import functional as F
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.sparsefool.crossing import cross, lead_of
+from pinprick.attacks.sparsefool.plane import to_plane
 from pinprick.errors import BadInput
-from pinprick.parts.aim import rivals as nearest_rivals
-from pinprick.parts.boundary import nearest_boundary
 from pinprick.parts.box import into_ball, keep_allowed
 from pinprick.problem import Problem
-from pinprick.types import Images, Labels, Logits, PerImage
-
-_BEYOND = 1e-3  # how far behind the plane the last element aims
-_SHORTEST = 1e-4  # the least that DeepFool steps, and that the last element moves
+from pinprick.types import Images
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,12 +92,14 @@ class SparseFool(Attack):
         rows = torch.arange(len(adv), device=adv.device)  # images still on their way
         for _ in range(self.steps):
             part, x = problem[rows], adv[rows]
-            across, reached = self._deepfool(part, x)
-            normal = part.gradient(across, _lead_of(reached, part.goal.labels))
+            across, reached = cross(
+                part, x, self.candidates - 1, self.deepfool_steps, self.overshoot
+            )
+            normal = part.gradient(across, lead_of(reached, part.goal.labels))
             normal = keep_allowed(normal, torch.zeros_like(normal), part.allowed)
             low = into_ball(torch.zeros_like(x), part.images, self.eps)
             high = into_ball(torch.ones_like(x), part.images, self.eps)
-            adv[rows] = moved = _solve(x, normal, self.lam * (across - x), low, high)
+            adv[rows] = moved = to_plane(x, normal, self.lam * (across - x), low, high)
             further = part.images + (1 + self.overshoot) * (moved - part.images)
             candidates = into_ball(further, part.images, self.eps)
             stuck = (moved == x).flatten(1).all(dim=1)  # the next round would be the same
@@ -115,61 +112,3 @@ class SparseFool(Attack):
             if not len(rows):
                 break
         return found
-
-    def _deepfool(self, problem: Problem, images: Images) -> tuple[Images, Labels]:
-        """Points on the boundary that DeepFool finds, and the classes behind it."""
-        points, reached = images.clone(), torch.zeros_like(problem.goal.labels)
-        rows = torch.arange(len(images), device=images.device)
-        rivals: Tensor | int = self.candidates - 1
-        for _ in range(self.deepfool_steps):
-            part, x = problem[rows], points[rows]
-            near = nearest_boundary(part, x, rivals, "l2")
-            reached[rows] = nearest_rivals(near.logits, part.goal.labels, 1)[:, 0]
-            free = near.distance.isfinite()
-            length = near.distance.clamp_min(_SHORTEST).view(-1, 1, 1, 1)
-            moved = (x + length * near.direction)[free].clamp(0, 1)
-            rows, part, rivals = rows[free], part[free], near.rivals[free]
-            if not len(rows):
-                break
-            points[rows] = moved
-            further = images[rows] + (1 + self.overshoot) * (moved - images[rows])
-            logits = part.logits(further.clamp(0, 1))
-            reached[rows] = nearest_rivals(logits, part.goal.labels, 1)[:, 0]
-            short = ~part.goal.met(logits)
-            rows, rivals = rows[short], rivals[short]
-            if not len(rows):
-                break
-        return points, reached
-
-
-def _lead_of(reached: Labels, labels: Labels) -> Callable[[Logits], PerImage]:
-    """How far the class that was reached is ahead of the label."""
-
-    def lead(logits: Logits) -> PerImage:
-        ahead, own = logits.gather(1, torch.stack((reached, labels), dim=1)).unbind(dim=1)
-        return ahead - own
-
-    return lead
-
-
-def _solve(images: Images, normal: Images, way: Images, low: Images, high: Images) -> Images:
-    """The images moved to the plane through ``images + way``, by the elements of largest normal.
-
-    Where there is no way to go, the image stays as it is; where the box ends before the plane,
-    everything goes to the end of the box.
-    """
-    precise = torch.promote_types(images.dtype, torch.float32)  # long sums need that much
-    x, slope, way, low, high = (v.to(precise).flatten(1) for v in (images, normal, way, low, high))
-    size = slope.square().sum(dim=1, keepdim=True).sqrt()
-    slope = slope / torch.where(size > 0, size, 1)
-    gap = (slope * way).sum(dim=1, keepdim=True).abs()  # ahead, also where it lies behind
-    weight, order = slope.abs().sort(dim=1, descending=True, stable=True)
-    start = x.gather(1, order)
-    sign = slope.gather(1, order).sign()
-    edge = torch.where(slope > 0, high, low).gather(1, order)
-    room = (edge - start).abs()
-    closed = F.pad((weight * room).cumsum(dim=1), (1, -1))  # by all elements before this one
-    needed = ((gap + _BEYOND - closed) / weight).clamp_min(_SHORTEST)
-    end = torch.where(needed < room, start + sign * needed, edge)
-    end = torch.where((closed < gap) & (weight > 0), end, start)
-    return torch.empty_like(x).scatter_(1, order, end).view_as(images).to(images.dtype)
