@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, build, run_attack
 from pinprick.attacks import CWL0
+from pinprick.attacks.cw_l0.freezing import choose_least
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 
 
@@ -172,3 +173,15 @@ def test_the_card_says_what_the_settings_cost() -> None:
 def test_refuses_settings_that_make_no_sense(settings: dict[str, Any], line: str) -> None:
     with pytest.raises(BadInput, match=line):
         CWL0(**settings)
+
+
+def test_freezes_the_least_up_to_the_first_that_matters() -> None:
+    scores = torch.tensor([0.5, 0.004, 0.02, 0.009]).expand(4, 4)
+    is_open = torch.ones(4, 4, dtype=torch.bool)
+    is_open[3, 1] = False
+    changed = torch.tensor([100.0, 4.0, 100.0, 100.0])
+    rank, number = choose_least(scores, is_open, changed, share=0.0)
+    assert rank[:3].tolist() == [[3, 0, 2, 1]] * 3
+    assert rank[3].tolist() == [2, 3, 1, 0]  # what is frozen comes last
+    assert number.tolist() == [3, 1, 3, 2]  # 0.3 * sqrt(4) is the less in the second
+    assert choose_least(scores, is_open, changed, share=0.8)[1].tolist() == [4, 4, 4, 3]
