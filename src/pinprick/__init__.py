@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pinprick.attacks import ATTACKS, Attack, Card, find_attack
     from pinprick.attacks.build import build, describe
-    from pinprick.checks import check_model
+    from pinprick.checks import check_model, check_result
     from pinprick.data import load_data
     from pinprick.data.choose import load_subset
     from pinprick.data.dataset import Dataset
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         PinprickError,
         UnknownName,
     )
+    from pinprick.explain.explained import explain_result
     from pinprick.explain.explanation import Explanation
     from pinprick.explain.gradcam import gradcam
     from pinprick.explain.guided import guided_gradcam, guided_gradients
@@ -68,8 +69,10 @@ _HOME = {
     "attack_batches": "run",
     "build": "attacks.build",
     "check_model": "checks",
+    "check_result": "checks",
     "describe": "attacks.build",
     "explain_noise": "explain.noise",
+    "explain_result": "explain.explained",
     "find_attack": "attacks",
     "find_layer": "explain.layers",
     "gradcam": "explain.gradcam",
@@ -113,8 +116,10 @@ __all__ = [
     "attack_batches",
     "build",
     "check_model",
+    "check_result",
     "describe",
     "explain_noise",
+    "explain_result",
     "find_attack",
     "find_layer",
     "gradcam",

@@ -1,0 +1,115 @@
+"""A result explained from beginning to end: shortened, looked at through maps, taken apart.
+
+Attacks that count pixels or elements are polished first, so that no changed pixel is explained
+which need not be there. A dense attack is explained as it is: shortened, it would be another one.
+"""
+
+from dataclasses import dataclass, replace
+
+from torch import nn
+
+from pinprick.attacks import ATTACKS
+from pinprick.attacks.build import build
+from pinprick.errors import BadInput
+from pinprick.explain.explanation import Explanation
+from pinprick.explain.gradcam import gradcam
+from pinprick.explain.maps import Maps
+from pinprick.explain.noise import explain_noise
+from pinprick.explain.rival import rivals
+from pinprick.explain.settings import NoiseSettings
+from pinprick.model import ACCESS, Classifier, Model, as_classifier
+from pinprick.polishing import polish
+from pinprick.result import AttackResult
+
+POLISH_PASSES = 2000  # forward passes an image, which few pixels never need
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Explained:
+    """A result with everything that was found out about it, one row an image in all of it.
+
+    Attributes:
+        result: The images that were explained, polished if so wanted.
+        explanations: What was found.
+        true_maps: Grad-CAM of the clean images for their labels; None without maps, as are these:
+        adversarial_maps: Grad-CAM of the adversarial images for the classes they are led to.
+        control_maps: Grad-CAM of the clean images for the same classes.
+    """
+
+    result: AttackResult
+    explanations: tuple[Explanation, ...]
+    true_maps: Maps | None
+    adversarial_maps: Maps | None
+    control_maps: Maps | None
+
+    def __len__(self) -> int:
+        return len(self.result)
+
+
+def explain_result(
+    result: AttackResult,
+    model: Classifier | Model,
+    settings: NoiseSettings | None = None,
+    *,
+    polished: bool | None = None,
+    maps: bool | None = None,
+    layer: str | nn.Module | None = None,
+) -> Explained:
+    """Polish a result, take its maps, and explain what each group of changed pixels does.
+
+    Args:
+        result: What an attack gave.
+        model: The model that was attacked.
+        settings: How pixels are grouped, asked about and labelled; the defaults if None.
+        polished: Whether to polish it first, by pixels; None to do so where the attack counts
+            pixels or elements and the model gives gradients.
+        maps: Whether to take maps; None to do so where the model shows its layers.
+        layer: The layer of the maps, or its name; None for the one that ``find_layer`` finds.
+    """
+    if not len(result):
+        raise BadInput("there is no image to explain")
+    classifier = as_classifier(model)
+    access = ACCESS.index(classifier.access)
+    if polished is None:
+        polished = _counts(result) and access >= ACCESS.index("gradients")
+    if polished:
+        result = polish(result, classifier, unit="pixels", max_forwards=POLISH_PASSES)
+    if maps is None:
+        maps = access >= ACCESS.index("network") and isinstance(classifier.net, nn.Module)
+    true = adversarial = control = None
+    if maps:
+        size, led_to = int(result.batch_size.max()), rivals(result)
+        true = gradcam(classifier, result.images, result.goal.labels, layer=layer, batch_size=size)
+        adversarial, control = (
+            gradcam(classifier, images, led_to, layer=true.layer, batch_size=size)
+            for images in (result.adversarial, result.images)
+        )
+    explanations = explain_noise(
+        result,
+        classifier,
+        settings,
+        true_maps=None if true is None else true.values,
+        adversarial_maps=None if adversarial is None else adversarial.values,
+        control_maps=None if control is None else control.values,
+    )
+    return Explained(
+        result=result,
+        explanations=explanations,
+        true_maps=true,
+        adversarial_maps=adversarial,
+        control_maps=control,
+    )
+
+
+def without_pixels(explanation: Explanation) -> Explanation:
+    """The same without the list of its changed pixels, which are very many in dense attacks."""
+    groups = tuple(replace(group, pixels=()) for group in explanation.groups)
+    return replace(explanation, groups=groups)
+
+
+def _counts(result: AttackResult) -> bool:
+    """Whether the attack keeps the number of changes small; one that is not known is taken so."""
+    if result.attack.get("name") not in ATTACKS:
+        return True
+    settings = {key: value for key, value in result.attack.items() if key != "polished"}
+    return build(settings).facts().norm == "l0"

@@ -1,0 +1,113 @@
+"""A result is polished where that makes sense, held against three maps, and then explained."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pinprick import BadInput, Classifier, gradcam, rivals, run_attack
+from pinprick.attacks import FMN, IFGSM, Greedy
+from pinprick.explain.explained import explain_result, without_pixels
+from pinprick.result import AttackResult
+
+
+@pytest.fixture(scope="module")
+def model() -> Classifier:
+    """The channels' means, seen by a layer of eight by eight."""
+    see = nn.Conv2d(3, 3, 1, bias=False)
+    see.weight.data = torch.eye(3).view(3, 3, 1, 1)
+    weigh = nn.Linear(3, 3, bias=False)
+    weigh.weight.data = 10 * torch.eye(3)
+    net = nn.Sequential(see, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), weigh)
+    return Classifier(net.eval(), name="channels")
+
+
+@pytest.fixture(scope="module")
+def pictures() -> Tensor:
+    base = torch.tensor([[0.6, 0.4, 0.2], [0.3, 0.5, 0.35]]).view(2, 3, 1, 1)
+    return base + 0.05 * torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(scope="module")
+def greedy(model: Classifier, pictures: Tensor) -> AttackResult:
+    return run_attack(Greedy(), model, pictures, torch.tensor([0, 1]))
+
+
+def test_what_need_not_be_there_is_not_explained(model: Classifier, greedy: AttackResult) -> None:
+    longer = greedy.adversarial.clone()
+    longer[:, :, 0, 0] = greedy.images[:, :, 0, 0] * 0.99  # a pixel that does next to nothing
+    told = explain_result(replace(greedy, adversarial=longer), model)
+    assert [one.polished for one in told.explanations] == ["pixels", "pixels"]
+    assert [one.minimal for one in told.explanations] == [True, True]
+    kept = explain_result(replace(greedy, adversarial=longer), model, polished=False)
+    assert [one.polished for one in kept.explanations] == ["", ""]
+    assert (kept.result.l0_pixels > told.result.l0_pixels).all()
+
+
+@pytest.mark.parametrize(
+    ("attack", "polished"),
+    [
+        (IFGSM(eps=0.2, step_size=None), ""),
+        (FMN(norm="linf", steps=20), ""),
+        (FMN(norm="l0", steps=20), "pixels"),
+    ],
+    ids=str,
+)
+def test_dense_attacks_stay_as_they_are(
+    model: Classifier, pictures: Tensor, attack: IFGSM | FMN, polished: str
+) -> None:
+    result = run_attack(attack, model, pictures, torch.tensor([0, 1]))
+    told = explain_result(result, model)
+    assert {one.polished for one in told.explanations} == {polished}
+
+
+def test_an_attack_of_the_users_own_is_polished(model: Classifier, greedy: AttackResult) -> None:
+    told = explain_result(replace(greedy, attack={"name": "mine"}), model)
+    assert told.explanations[0].attack == {"name": "mine", "polished": "pixels"}
+
+
+def test_the_maps_are_those_of_both_classes(model: Classifier, greedy: AttackResult) -> None:
+    told = explain_result(greedy, model)
+    assert told.true_maps is not None
+    assert told.adversarial_maps is not None
+    assert told.control_maps is not None
+    led_to, shown = rivals(told.result), told.result
+    for maps, images, classes in (
+        (told.true_maps, shown.images, shown.goal.labels),
+        (told.adversarial_maps, shown.adversarial, led_to),
+        (told.control_maps, shown.images, led_to),
+    ):
+        assert torch.equal(maps.classes, classes)
+        torch.testing.assert_close(maps.values, gradcam(model, images, classes).values)
+    assert told.explanations[0].maps is not None
+
+
+def test_maps_can_be_left_out(model: Classifier, greedy: AttackResult) -> None:
+    told = explain_result(greedy, model, maps=False)
+    assert told.true_maps is told.adversarial_maps is told.control_maps is None
+    assert told.explanations[0].maps is None
+    assert told.explanations[0].groups
+
+
+def test_a_model_of_scores_alone_is_explained_without_maps(greedy: AttackResult) -> None:
+    def scores(images: Tensor) -> Tensor:
+        return 10 * images.mean(dim=(2, 3))
+
+    told = explain_result(greedy, Classifier(scores, access="scores"))
+    assert [one.polished for one in told.explanations] == ["", ""]
+    assert told.true_maps is None
+    assert len(told) == 2
+
+
+def test_lists_of_pixels_can_be_dropped(model: Classifier, greedy: AttackResult) -> None:
+    (whole, _) = explain_result(greedy, model).explanations
+    light = without_pixels(whole)
+    assert [group.pixels for group in light.groups] == [()] * len(whole.groups)
+    assert light.groups[0].shapley == whole.groups[0].shapley
+    assert light.changed_pixels == whole.changed_pixels > 0
+
+
+def test_no_images_are_no_result_to_explain(model: Classifier, greedy: AttackResult) -> None:
+    with pytest.raises(BadInput, match="no image to explain"):
+        explain_result(greedy[torch.zeros(2, dtype=torch.bool)], model)
