@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pinprick import __version__
-from pinprick.cli import attack, attacks, check, compare, data, models, selftest, train
+from pinprick.cli import attack, attacks, check, compare, data, explain, models, selftest, train
 from pinprick.errors import PinprickError
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app = typer.Typer(
 )
 app.command("attack")(attack.main)
 app.command("compare")(compare.main)
+app.command("explain")(explain.main)
 app.command("attacks")(attacks.main)
 app.command("check")(check.main)
 app.command("models")(models.main)

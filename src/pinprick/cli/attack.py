@@ -10,13 +10,8 @@ from pinprick.cli import options
 def main(
     images: options.Pictures = None,
     model: options.ModelName = options.DEFAULT_MODEL,
-    attack: Annotated[
-        str, typer.Option(metavar="NAME", help="The attack; `pinprick attacks` lists them.")
-    ] = options.DEFAULT_ATTACK,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A setting of the attack; may be repeated."),
-    ] = None,
+    attack: options.AttackName = options.DEFAULT_ATTACK,
+    option: options.AttackOptions = None,
     data: options.Data = None,
     root: options.Root = None,
     limit: options.Limit = None,

@@ -32,6 +32,14 @@ ModelName = Annotated[
         "`pinprick models` lists them.",
     ),
 ]
+AttackName = Annotated[
+    str,
+    typer.Option("--attack", metavar="NAME", help="The attack; `pinprick attacks` lists them."),
+]
+AttackOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="KEY=VALUE", help="A setting of the attack; may be repeated."),
+]
 Trust = Annotated[
     bool,
     typer.Option(

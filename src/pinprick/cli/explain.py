@@ -1,0 +1,152 @@
+"""``pinprick explain``: fool a model on pictures, and show what each changed pixel does."""
+
+from typing import Annotated
+
+import typer
+
+from pinprick.cli import options
+
+_FIGURES = 8  # of a dataset, unless more are asked for
+
+
+def main(
+    images: options.Pictures = None,
+    model: options.ModelName = options.DEFAULT_MODEL,
+    attack: options.AttackName = options.DEFAULT_ATTACK,
+    option: options.AttackOptions = None,
+    data: options.Data = None,
+    root: options.Root = None,
+    limit: options.Limit = None,
+    label: options.Labels = None,
+    target: options.Target = None,
+    grouping: Annotated[
+        str,
+        typer.Option(
+            metavar="connected|pixels",
+            help="Explain groups of pixels that lie together, or each pixel by itself.",
+        ),
+    ] = "connected",
+    layer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The layer that Grad-CAM looks at, as the network calls it; none for no maps. "
+            "Without it, the last that is fine enough.",
+            show_default=False,
+        ),
+    ] = None,
+    polish: Annotated[
+        bool | None,
+        typer.Option(
+            "--polish/--no-polish",
+            help="Put back every pixel that can be spared first; by default so with attacks that "
+            "count pixels or elements.",
+            show_default=False,
+        ),
+    ] = None,
+    figures: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="COUNT",
+            help="Draw figures of at most so many images, 0 for none; by default of all pictures, "
+            f"and of the first {_FIGURES} of --data.",
+        ),
+    ] = None,
+    out: options.Folder = options.DEFAULT_FOLDER,
+    seed: options.Seed = 0,
+    batch_size: options.BatchSize = None,
+    device: options.Device = "auto",
+    trust: options.Trust = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Show what each changed pixel of an attack does.
+
+    Some cover what the true class is seen by (obscuring), others add what another class is seen by
+    (leading). Prints a table, and writes for each picture a figure with Grad-CAM and Guided
+    Grad-CAM, one with the effects of each group of pixels, and explanation.json with every number,
+    to a folder. With --data it also says what holds over all images.
+
+    The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
+    that is no picture; the other files are explained all the same.
+    """
+    from collections.abc import Iterator
+    from functools import partial
+
+    from pinprick.attacks.build import build
+    from pinprick.cli.console import remark, watch
+    from pinprick.cli.data_inputs import open_data, read_data
+    from pinprick.cli.explain_output import explain_document, print_explanations
+    from pinprick.cli.explain_steps import as_settings, explain_batches
+    from pinprick.cli.folder import Diary, as_json, open_folder
+    from pinprick.cli.inputs import Inputs, read_inputs
+    from pinprick.cli.place import choose_batch_size, load_on
+    from pinprick.cli.roll import Roll
+    from pinprick.cli.totals_output import print_totals
+    from pinprick.data.pictures import Named
+    from pinprick.explain.totals import add_up
+    from pinprick.report.explain_gallery import ExplainedPicture, hang_explanations
+    from pinprick.result import AttackResult
+    from pinprick.run import attack_batches
+
+    options.check_data_options(data, images, label, limit)
+    settings = as_settings(grouping, seed)
+    chosen = build(options.read_attack(attack, option or []))
+    open_folder(out)
+    asked = None if data is None else open_data(data, root=root, limit=limit)
+    classifier = load_on(model, device, trust=trust)
+    groups: Iterator[Inputs]
+    if asked is not None:
+        groups = read_data(asked.data, classifier, target=target, quiet=quiet)
+        total = len(asked.data)
+    else:
+        inputs = read_inputs(
+            images or [], classifier, labels=label or [], target=target, quiet=quiet
+        )
+        groups, total = iter([inputs]), len(inputs.photos)
+    most = _FIGURES if figures is None and asked is not None else figures
+
+    names: list[Named] = []
+    roll = Roll()
+
+    def batches() -> Iterator[AttackResult]:
+        for group in groups:
+            names.extend(group.photos)
+            roll.add(group)
+            yield from attack_batches(
+                chosen,
+                classifier,
+                group.images,
+                group.labels,
+                targets=group.targets,
+                seed=seed,
+                ids=group.ids,
+                batch_size=choose_batch_size(batch_size, classifier),
+            )
+
+    title = f"{chosen.card.title} on {classifier.name}"
+    words = None if asked is None else asked.words
+    shown: list[ExplainedPicture] = []
+    told = explain_batches(batches(), classifier, settings, polish=polish, layer=layer, quiet=quiet)
+    with Diary(out / "explanation.json") as diary:  # so that a run that is stopped loses nothing
+        for part in watch(told, total, f"{title}, explained", quiet=quiet):
+            photos = names[len(shown) : len(shown) + len(part)]
+            left = None if most is None else max(0, most - len(shown))
+            shown += hang_explanations(part, photos, classifier, out, title=title, figures=left)
+            diary.write(partial(explain_document, part, shown, roll, classifier, settings, words))
+        totals = None if asked is None else add_up([one.explanation for one in shown])
+        diary.write(
+            partial(explain_document, part, shown, roll, classifier, settings, words, totals)
+        )
+    if json:
+        typer.echo(as_json(diary.document))
+    else:
+        print_explanations(title, shown, roll)
+        if totals is not None:
+            print_totals(totals)
+    if not quiet:
+        drawn = any(one.figure is not None for one in shown)
+        remark(f"{'figures and explanation.json are' if drawn else 'explanation.json is'} in {out}")
+    if roll.unreadable:
+        raise typer.Exit(2)

@@ -1,0 +1,44 @@
+"""What ``pinprick explain`` does with each batch that was attacked."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from torch import nn
+
+from pinprick.cli.console import remark
+from pinprick.explain.explained import Explained, explain_result
+from pinprick.explain.settings import NoiseSettings
+from pinprick.model import Classifier
+from pinprick.parts.choice import check_choice
+from pinprick.result import AttackResult
+
+NO_LAYER = "none"
+
+
+def as_settings(grouping: str, seed: int) -> NoiseSettings:
+    """The settings that the command line leaves open."""
+    check_choice("explain", "grouping", grouping, ("connected", "pixels"))
+    return NoiseSettings(grouping=cast(Any, grouping), seed=seed)
+
+
+def explain_batches(
+    batches: Iterable[AttackResult],
+    model: Classifier,
+    settings: NoiseSettings,
+    *,
+    polish: bool | None,
+    layer: str | None,
+    quiet: bool,
+) -> Iterator[Explained]:
+    """Each batch explained, with maps where the model has layers and ``layer`` is not "none"."""
+    maps = layer != NO_LAYER
+    if maps and (model.access != "network" or not isinstance(model.net, nn.Module)):
+        if layer is None and not quiet:
+            remark(f"{model.name} shows no layers, so there are no maps to hold the change against")
+        maps = layer is not None  # a layer that was asked for and is not there is an error
+    for result in batches:
+        told = explain_result(
+            result, model, settings, polished=polish, maps=maps, layer=layer if maps else None
+        )
+        layer = NO_LAYER if told.true_maps is None else told.true_maps.layer  # found once
+        yield told

@@ -1,0 +1,76 @@
+"""Explained pictures as files: a figure of the maps, and one of the effects."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pinprick.data.pictures import Named
+from pinprick.explain.explained import Explained, without_pixels
+from pinprick.explain.explanation import Explanation
+from pinprick.model import Classifier
+from pinprick.report.row import Row, make_rows, plain
+
+_LISTED = 1024  # changed pixels up to which an explanation keeps the list of them
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExplainedPicture:
+    """One explained picture: what was measured, and the files made of it.
+
+    Attributes:
+        photo: The picture it came from.
+        row: What was measured of the attack, polishing included.
+        explanation: What was found out; without the list of pixels where they are very many.
+        rival_name: The class it was led to, in words.
+        figure, effects: The two figures; paths, if they were drawn.
+    """
+
+    photo: Named
+    row: Row
+    explanation: Explanation
+    rival_name: str
+    figure: Path | None
+    effects: Path | None
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can hold it; file names are relative to the folder."""
+        return {
+            "name": self.photo.name,
+            "path": str(self.photo.path),
+            "reading": self.photo.remark,
+            **plain(self.row),
+            "rival_name": self.rival_name,
+            "explanation": self.explanation.to_dict(),
+            "files": {
+                "figure": None if self.figure is None else self.figure.name,
+                "effects": None if self.effects is None else self.effects.name,
+            },
+        }
+
+
+def hang_explanations(
+    told: Explained,
+    photos: Sequence[Named],
+    model: Classifier,
+    folder: Path,
+    *,
+    title: str,
+    figures: int | None = None,
+) -> list[ExplainedPicture]:
+    """Write the figures of one batch into ``folder``, which must exist; all, or so many."""
+    rows = make_rows(told.result, model)
+    shown = []
+    for photo, row, whole in zip(photos, rows, told.explanations, strict=True):
+        explanation = without_pixels(whole) if whole.changed_pixels > _LISTED else whole
+        shown.append(
+            ExplainedPicture(
+                photo=photo,
+                row=row,
+                explanation=explanation,
+                rival_name=model.class_name(explanation.rival),
+                figure=None,
+                effects=None,
+            )
+        )
+    return shown

@@ -1,0 +1,175 @@
+"""``pinprick explain`` tells what each changed pixel does, and what holds over a dataset."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from cli.conftest import Run
+from pinprick.explain.explanation import Explanation
+from pinprick.explain.totals import Totals
+
+CONVOLUTIONS = '''
+import torch
+from torch import nn
+
+from pinprick import Classifier
+from pinprick.zoo.prepare import short_side_and_crop
+
+
+def _net(bend):
+    """Each plane of the layer sees one channel, and each class one plane."""
+    see = nn.Conv2d(3, 3, 1, bias=False)
+    see.weight.data = torch.eye(3).view(3, 3, 1, 1)
+    weigh = nn.Linear(3, 3, bias=False)
+    weigh.weight.data = 10 * torch.eye(3)
+    return nn.Sequential(see, bend, nn.AdaptiveAvgPool2d(1), nn.Flatten(), weigh).eval()
+
+
+def _model(bend, name):
+    return Classifier(
+        _net(bend),
+        classes=("red", "green", "blue"),
+        size=(8, 8),
+        prepare=short_side_and_crop(8, 8),
+        name=name,
+    )
+
+
+def relus():
+    return _model(nn.ReLU(), "relus")
+
+
+def gelus():
+    return _model(nn.GELU(), "gelus")
+
+
+def scores():
+    model = relus()
+    return Classifier(model.net, size=(8, 8), prepare=model.prepare, access="scores", name="scores")
+'''
+MODEL = ("--model", "cli_explain_models:relus")
+GREEDY = (*MODEL, "--attack", "greedy")
+FEW = ("--figures", "0")  # they take the time
+COLOURS = ((150, 100, 50), (90, 160, 30), (20, 60, 200))
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path: Path) -> None:
+    (tmp_path / "cli_explain_models.py").write_text(CONVOLUTIONS)
+    values = [[value + 2 * turn for value in colour] for turn in range(2) for colour in COLOURS]
+    images = torch.tensor(values, dtype=torch.uint8).view(6, 3, 1, 1).expand(6, 3, 8, 8)
+    tensors = {"images": images.contiguous(), "labels": torch.arange(6) % 3}
+    save_file(tensors, tmp_path / "six.safetensors")
+
+
+def test_prints_a_line_for_each_picture(run: Run, picture: Path) -> None:
+    shell = run("explain", picture, *GREEDY, *FEW)
+    assert shell.status == 0
+    (line,) = [line for line in shell.out.splitlines() if "brick" in line]
+    assert "11 (17 %)" in line
+    assert "none" in line.split()  # no pixel is spare
+    assert line.rstrip().endswith("fooled")
+    assert "fooled 1 of 1 that were right to begin with" in shell.out
+    assert "over " not in shell.out  # one picture is no dataset
+    assert shell.err == "explanation.json is in pinprick-out\n"
+
+
+def test_writes_every_number(run: Run, picture: Path, tmp_path: Path) -> None:
+    shell = run("explain", picture, *GREEDY, *FEW, "--json", "--grouping", "pixels")
+    document = json.loads(shell.out)
+    assert document == json.loads((tmp_path / "pinprick-out" / "explanation.json").read_text())
+    assert document["totals"] is None
+    assert document["layer"] == "1"
+    assert document["settings"]["grouping"] == "pixels"
+    assert document["attack"]["polished"] == "pixels"
+    (image,) = document["images"]
+    told = Explanation.from_dict(image["explanation"])
+    assert (told.status, told.changed_pixels, len(told.groups)) == ("fooled", 11, 11)
+    assert told.obscuring + told.leading == pytest.approx(told.margin)
+    assert told.maps is not None
+    assert (image["label_name"], image["rival_name"]) == ("red", "green")
+    assert image["files"] == {"figure": None, "effects": None}
+
+
+def test_a_dataset_has_totals(run: Run) -> None:
+    arguments = ("explain", *GREEDY, *FEW, "--data", "tensors:six.safetensors", "--limit", "5")
+    document = json.loads(run(*arguments, "--json", "--quiet").out)
+    totals = Totals.from_dict(document["totals"])
+    assert (totals.images, totals.explained, totals.failed) == (5, 5, 0)
+    assert [image["name"] for image in document["images"]] == [f"six-{i}" for i in range(5)]
+    assert sum(one.share.value for one in totals.kinds) == pytest.approx(1)
+    said = run(*arguments, "--quiet").out
+    assert "over 5 of 5 images, fooled and explained (0 failed, 0 needed no attack)" in said
+    for words in ("share of groups", "obscuring alone", "where it lies", "association", "shifts"):
+        assert words in said
+
+
+def test_a_failed_attack_is_told_as_failed(run: Run) -> None:
+    few = ("--option", "max_pixels=1")
+    arguments = ("explain", *GREEDY, *few, *FEW, "--data", "tensors:six.safetensors", "--quiet")
+    shell = run(*arguments)
+    assert shell.status == 0
+    assert sum(" failed: " in line for line in shell.out.splitlines()) == 6
+    assert "over 0 of 6 images, fooled and explained (6 failed, 0 needed no attack)" in shell.out
+    document = json.loads(run(*arguments, "--json").out)
+    assert {image["explanation"]["status"] for image in document["images"]} == {"failed"}
+    assert document["totals"]["decided"]["value"] is None
+
+
+def test_a_dense_attack_is_explained_as_it_is(run: Run, picture: Path) -> None:
+    dense = (*MODEL, "--attack", "ifgsm", "--option", "eps=0.2", "--option", "step_size=none")
+    for more, pixels in ((), 64), (("--polish",), 11):
+        shell = run("explain", picture, *dense, *FEW, "--json", *more)
+        told = json.loads(shell.out)["images"][0]["explanation"]
+        assert (told["changed_pixels"] < 64) == (pixels < 64)
+        assert told["polished"] == ("pixels" if more else "")
+
+
+def test_a_model_without_layers_has_effects_but_no_maps(run: Run, picture: Path) -> None:
+    scores = ("--model", "cli_explain_models:scores", "--attack", "sparse_rs")
+    settings = ("--option", "k=16", "--option", "queries=200")
+    shell = run("explain", picture, *scores, *settings, *FEW, "--json")
+    assert shell.status == 0
+    assert "scores shows no layers, so there are no maps" in shell.err
+    document = json.loads(shell.out)
+    assert document["layer"] is None
+    told = document["images"][0]["explanation"]
+    assert told["groups"]
+    assert told["maps"] is None
+
+
+def test_maps_can_be_left_out_or_taken_from_another_layer(run: Run, picture: Path) -> None:
+    for layer, found in ("none", None), ("0", "0"):
+        shell = run("explain", picture, *GREEDY, *FEW, "--layer", layer, "--json")
+        assert json.loads(shell.out)["layer"] == found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--attack", "grady"), "no attack is called 'grady'; did you mean greedy?"),
+        (("--grouping", "pixel"), "to be 'connected' or 'pixels', got 'pixel'"),
+        (("--layer", "conv9"), "no layer is called 'conv9'"),
+        (("--limit", "3"), "--limit is for --data"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(
+    run: Run, picture: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    shell = run("explain", picture, *GREEDY, *FEW, "--quiet", *arguments)
+    assert (shell.status, shell.out) == (2, "")
+    assert message in shell.err
+    assert len(shell.err.splitlines()) == 1
+
+
+def test_broken_files_are_named_and_the_others_explained(
+    run: Run, picture: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "broken.png").write_text("no picture")
+    shell = run("explain", "broken.png", picture, *GREEDY, *FEW)
+    assert shell.status == 2
+    assert "pinprick: broken.png: not a picture" in shell.err
+    assert "fooled" in shell.out
