@@ -50,6 +50,18 @@ def test_a_pixel_is_a_place_and_an_element_a_channel_of_it() -> None:
     assert result.l0_elements_percent.tolist() == [pytest.approx(100 * 4 / 30), 0.0]
 
 
+def test_robust_accuracy_is_over_all_images_and_counts_clean_errors() -> None:
+    images = torch.zeros(4, 3, 2, 5)
+    adv = images.clone()
+    adv[0, :, 1, 2] = 0.5
+    adv[1, 0, 1, :3] = 0.5
+    result = result_of(images, adv)  # the last two are not fooled
+    assert [result.robust_accuracy(k) for k in (0, 1, 2, 3)] == [1.0, 0.75, 0.75, 0.5]
+    assert result.robust_accuracy(2, "elements") == 1.0
+    wrong = result_of(images, images, goal=Goal(torch.tensor([1, 0, 0, 0])))
+    assert wrong.robust_accuracy(0) == 0.75
+
+
 def test_the_smallest_change_counts() -> None:
     images = torch.full((1, 1, 1, 2), 0.5)
     adv = images.clone()

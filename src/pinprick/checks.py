@@ -19,6 +19,7 @@ from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.intake import check_answers, check_pictures, check_range, per_image, shown, way_back
 from pinprick.model import ACCESS, Classifier, Model, as_classifier
+from pinprick.result import AttackResult
 from pinprick.types import Images, Labels, Logits, Mask
 
 ADVICE = {
@@ -30,8 +31,10 @@ ADVICE = {
     "low_accuracy": "see whether the labels, the classes and the preprocessing belong together",
     "normalised_inputs": "give images in [0, 1], and mean and std to Classifier(mean=..., std=...)",
     "other_normalisation": "build the model with the mean and std it was trained with",
+    "masked_gradients": "trust no number of attacks that use gradients; use ones by scores alone",
 }
 
+_ENOUGH, _TELLING = 3, 10  # so many images, and one in so many, speak against gradients
 _SEVERAL = 8  # images that the slower checks look at
 _REPEATS = 3
 _FEWEST = 7  # images all in favour that a coin shows less than once in a hundred times
@@ -86,6 +89,28 @@ def check_model(
             seen["low_accuracy"] = _low_accuracy(right)
             seen["other_normalisation"] = _other_normalisation(classifier, images, truth, right)
     return [Flag(name, seen[name], advice) for name, advice in ADVICE.items() if seen.get(name)]
+
+
+def check_result(result: AttackResult) -> list[Flag]:
+    """What is doubtful about a model, as seen from what an attack made of it; empty if nothing."""
+    searched = int((result.backwards > 0).sum())
+    return flag_masked(int(result.masked_gradient.sum()), searched)
+
+
+def flag_masked(beaten: int, searched: int) -> list[Flag]:
+    """The flag of masked gradients, where a search without them did better on enough images.
+
+    On one image or two it may by chance, also where gradients show the way.
+
+    Args:
+        beaten: On how many images it did.
+        searched: How many were searched with gradients.
+    """
+    if beaten < _ENOUGH or beaten * _TELLING < searched:
+        return []
+    name = "masked_gradients"
+    sentence = f"a search without gradients did better on {beaten} of {searched} images"
+    return [Flag(name, sentence, ADVICE[name])]
 
 
 def _training_mode(model: Classifier) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -104,6 +104,11 @@ class AttackResult:
     def fooling_rate(self) -> float:
         """Share of the images that were right to begin with which end up meeting the goal."""
         return self.success[self.correct].double().mean().item()
+
+    def robust_accuracy(self, budget: int, unit: Literal["elements", "pixels"] = "pixels") -> float:
+        """Share of all images that a change of so many units does not fool, nor none at all."""
+        needed = self.needed_pixels if unit == "pixels" else self.needed_elements
+        return (needed > budget).double().mean().item()
 
     @property
     def delta(self) -> Images:

@@ -47,6 +47,7 @@ class Factor(NamedTuple):
 
 
 FACTORS = {  # a line for each attack that seeks the fewest elements or pixels
+    "auto": Factor(leave=1.05, reach=1.1),
     "corner_search": Factor(leave=1.6, reach=2.0),
     "cw_l0": Factor(leave=1.25, reach=1.25),
     "fmn": Factor(leave=1.25, reach=1.25),

@@ -28,6 +28,7 @@ class Floor(NamedTuple):
 
 
 FLOORS = {
+    "auto": Floor({"name": "auto", "preset": "quick"}, 1.0, 6),
     "fmn": Floor({"name": "fmn", "steps": 100}, 1.0, 7),
     "cw_l0": Floor({"name": "cw_l0", "preset": "quick"}, 1.0, 7),
     "pgd0": Floor({"name": "pgd0", "k": 15, "steps": 30, "restarts": 1, "step_size": 0.5}, 0.8, 15),

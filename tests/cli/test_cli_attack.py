@@ -160,3 +160,29 @@ def test_a_trace_is_written_where_it_is_asked_for(run: Run, picture: Path, tmp_p
     assert first["margin"] > 0 > last["margin"]
     assert (last["pixels"], last["elements"]) == (row["needed_pixels"], row["needed_elements"])
     assert last["forwards"] == row["forwards"]
+
+
+def test_auto_names_its_stages_and_flags_a_masked_gradient(
+    run: Run, picture: Path, tmp_path: Path
+) -> None:
+    settings = ("budgets=4,20", "effort=fast", "steps=10", "queries=300")
+    few = ["--attack", "auto", *(f"--option={setting}" for setting in settings)]
+    path = tmp_path / "pinprick-out" / "result.json"
+    shell = run("attack", picture, "--model", "cli_test_models:colours", *few)
+    assert "fooled by pinprick" in shell.out
+    assert "masked_gradients" not in shell.out
+    assert json.loads(path.read_text())["flags"] == []
+    for name in ("second", "third"):
+        (tmp_path / f"{name}.png").write_bytes(picture.read_bytes())
+    pictures = (picture, tmp_path / "second.png", tmp_path / "third.png")
+    shell = run("attack", *pictures, "--model", "cli_test_models:misleading", *few)
+    assert shell.status == 0
+    assert "fooled by sparse_rs" in shell.out
+    line = "masked_gradients: a search without gradients did better on 3 of 3 images; trust no"
+    assert line in shell.out
+    document = json.loads(path.read_text())
+    assert [flag["name"] for flag in document["flags"]] == ["masked_gradients"]
+    row = document["images"][0]
+    assert row["masked_gradient"]
+    assert row["found_by"] == "sparse_rs"
+    assert sum(forwards for forwards, _ in row["stages"].values()) == row["forwards"]

@@ -1,5 +1,6 @@
 """All attacks, by name. To add one: write its file, then add its line here."""
 
+from pinprick.attacks.auto import Auto
 from pinprick.attacks.brusle import BruSLe
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.corner_search import CornerSearch
@@ -49,6 +50,8 @@ ATTACKS: dict[str, type[Attack]] = {
         LBFGS,
         DeepFool,
         CWL2,
+        # l0, the worst case over several
+        Auto,
         # l0, white-box
         Greedy,
         SparseFool,
@@ -103,6 +106,7 @@ __all__ = [
     "TIFGSM",
     "WIFGSM",
     "Attack",
+    "Auto",
     "BruSLe",
     "Card",
     "CornerSearch",

@@ -1,10 +1,12 @@
 """What ``pinprick attack`` prints and writes: a table for people, a document for programs."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import typer
 
+from pinprick.checks import Flag, flag_masked
 from pinprick.cli.console import print_table
 from pinprick.cli.place import surroundings
 from pinprick.cli.roll import Roll, print_note
@@ -33,6 +35,8 @@ def print_attacks(title: str, shown: Sequence[Exhibit], roll: Roll) -> None:
     right = [exhibit for exhibit in shown if exhibit.row.correct]
     fooled = sum(exhibit.row.success for exhibit in right)
     typer.echo(f"fooled {fooled} of {len(right)} that were right to begin with")
+    for flag in _flags(shown):
+        typer.echo(f"{flag.name}: {flag.sentence}; {flag.advice}")
     print_note(roll)
 
 
@@ -61,11 +65,20 @@ def attack_document(
         "seconds": sum(exhibit.row.seconds for exhibit in shown),
         **surroundings(model),
         "unreadable": roll.unreadable_files(),
+        "flags": [asdict(flag) for flag in _flags(shown)],
         "images": [
             {**exhibit.plain(), "label_from": source}
             for exhibit, source in zip(shown, roll.label_from, strict=False)
         ],
     }
+
+
+def _flags(shown: Sequence[Exhibit]) -> list[Flag]:
+    """What the attack shows of the model, over all pictures together."""
+    rows = [exhibit.row for exhibit in shown]
+    return flag_masked(
+        sum(row.masked_gradient for row in rows), sum(row.backwards > 0 for row in rows)
+    )
 
 
 def _cells(exhibit: Exhibit, label: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """One image of a result as plain numbers and words: what tables print and JSON files hold."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -43,6 +43,9 @@ class Row:
         needed_pixels, needed_elements: None where the goal was not met.
         seconds: The time of its batch, shared out over the images that were attacked in it.
         peak_memory: Most memory that the GPU held in its batch, in bytes; None on a CPU.
+        found_by: The stage of the attack that found it, where there are several.
+        masked_gradient: Whether it was found without gradients after a search with them.
+        stages: Forward and backward passes of each stage by name.
         trace: How it came to its result, step by step; None unless that was asked for.
     """
 
@@ -73,6 +76,9 @@ class Row:
     seconds: float
     peak_memory: int | None
     remark: str
+    found_by: str = ""
+    masked_gradient: bool = False
+    stages: dict[str, tuple[int, int]] = field(default_factory=dict)
     trace: tuple[Step, ...] | None = None
 
 
@@ -115,6 +121,12 @@ def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
                 seconds=0.0 if skipped else result.seconds / attacked,
                 peak_memory=result.peak_memory,
                 remark=result.remarks[i],
+                found_by=result.found_by[i] if result.found_by else "",
+                masked_gradient=bool(result.masked_gradient[i]),
+                stages={
+                    name: (int(passes.forwards[i]), int(passes.backwards[i]))
+                    for name, passes in result.stages.items()
+                },
                 trace=None if result.trace is None else _steps(result.trace, i),
             )
         )

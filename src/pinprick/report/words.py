@@ -19,7 +19,8 @@ def fate(row: Row) -> str:
     """How it went with one image, in a few words."""
     if row.skipped:
         return "already wrong" if row.target is None else "already there"
-    return "fooled" if row.success else row.remark
+    found_by = f" by {row.found_by}" if row.found_by else ""
+    return f"fooled{found_by}" if row.success else row.remark
 
 
 def changed(row: Row) -> str:

@@ -1,0 +1,133 @@
+"""Auto: the worst case over several attacks, for one number that can be trusted.
+
+Our own. What AutoAttack (Croce and Hein, ICML 2020) is for l-infinity: attacks that fail for
+different reasons, one after another, each on the images that withstood those before it, and the
+best of all for each image.
+
+    Pinprick                               the fewest units, by gradients
+    sparse-PGD, unprojected and projected  at each budget k that an image still withstands
+    Sparse-RS                              the same again, without gradients
+
+An image withstands k while nothing with at most k units has fooled. Budgets are tried from the
+smallest on, each search from the clean image. Sparse-RS stands guard: where it betters what
+gradients found, they do not show the way and are masked, and attacks that use them say little.
+``result.masked_gradient`` says for which images. A model that gives scores alone meets Sparse-RS
+alone.
+
+The sparse-AutoAttack of the paper of sparse-PGD (arXiv:2405.05075) joins sparse-PGD and Sparse-RS
+at a single k.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.pinprick import EFFORTS, Pinprick
+from pinprick.attacks.sparse_pgd import SparsePGD
+from pinprick.attacks.sparse_rs import SparseRS
+from pinprick.errors import BadInput
+from pinprick.parts.best import Best
+from pinprick.parts.choice import check_choice
+from pinprick.parts.smallest_k import Core
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+from pinprick.types import Images, Mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto(Attack):
+    """Pinprick, then sparse-PGD and Sparse-RS on what withstands each budget; the best of all.
+
+    Attributes:
+        budgets: Numbers of units at which the fixed-k attacks are run.
+        unit: What is counted: "pixels" (all channels of a place) or "elements" (channel values).
+        effort: Passes of Pinprick: "fast" 100, "balanced" 500, "thorough" 1000 at the most.
+        steps: Steps of sparse-PGD, for each budget and for either of its two forms.
+        queries: Queries of Sparse-RS for each budget.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="auto",
+        title="Auto",
+        norm="l0",
+        unit="pixels",
+        kind="minimal",
+        access="gradients",
+        least_access="scores",
+        targeted=True,
+        masked=True,
+        random=True,
+        paper="",
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"effort": "fast", "steps": 60, "queries": 100},
+        "thorough": {"effort": "thorough", "steps": 1000, "queries": 10_000},
+    }
+
+    budgets: tuple[int, ...] = (5, 10, 20, 50)
+    unit: Literal["elements", "pixels"] = "pixels"
+    effort: Literal["fast", "balanced", "thorough"] = "balanced"
+    steps: int = 300
+    queries: int = 1000
+
+    def __post_init__(self) -> None:
+        check_choice("auto", "unit", self.unit, ("elements", "pixels"))
+        check_choice("auto", "effort", self.effort, tuple(EFFORTS))
+        if not self.budgets or min(self.budgets) < 1:
+            raise BadInput(f"auto needs budgets of 1 or more, got {self.budgets}")
+        for setting in ("steps", "queries"):
+            if getattr(self, setting) < 1:
+                raise BadInput(f"auto needs {setting} >= 1, got {getattr(self, setting)}")
+
+    def facts(self) -> Card:
+        number, first = len(set(self.budgets)), EFFORTS[self.effort]
+        return replace(
+            self.card,
+            unit=self.unit,
+            max_forwards=first + number * (2 * (self.steps + 1) + self.queries),
+            max_backwards=first + number * 2 * self.steps,
+        )
+
+    def __call__(self, problem: Problem) -> Images:
+        best = Best(problem.images)
+        if problem.gives_gradients:
+            with problem.stage("pinprick"):
+                adv = Pinprick(effort=self.effort, unit=self.unit)(problem)
+            everyone = torch.arange(len(problem), device=adv.device)
+            fooled = (adv != problem.images).flatten(1).any(dim=1)  # it hands back what it missed
+            self._offer(problem, best, adv, fooled, everyone, "pinprick")
+        for name, core in self._guards(problem):
+            for k in sorted(set(self.budgets)):
+                rows = (best.cost > k).nonzero().flatten()
+                if not len(rows):
+                    break
+                part = problem[rows]
+                with problem.stage(name):
+                    adv, fooled = core(part, torch.full_like(rows, k), part.images, 0)
+                self._offer(part, best, adv, fooled, rows, name)
+        return best.images
+
+    def _guards(self, problem: Problem) -> Iterator[tuple[str, Core]]:
+        """The attacks at a fixed k, each with its name, in order."""
+        if problem.gives_gradients:
+            for projected in (False, True):
+                white = SparsePGD(steps=self.steps, projected=projected, unit=self.unit)
+                yield "sparse_pgd", white.descend
+        yield "sparse_rs", SparseRS(queries=self.queries, unit=self.unit).search
+
+    def _offer(
+        self,
+        problem: Problem,
+        best: Best,
+        adv: Images,
+        fooled: Mask,
+        rows: torch.Tensor,
+        name: str,
+    ) -> None:
+        """Keep what is sparser, and who found it."""
+        count = Units(self.unit).count(adv, problem.images)
+        problem.credit(fooled & (count < best.cost[rows]), name)
+        best.offer(adv, count, fooled, rows)
