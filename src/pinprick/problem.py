@@ -97,11 +97,6 @@ class Problem:
         return self.tally.forwards[self._rows]
 
     @property
-    def out_of_budget(self) -> Mask:
-        """Which images have asked for more passes than they have."""
-        return self.tally.out_of_budget[self._rows]
-
-    @property
     def may_refuse(self) -> bool:
         """Whether an image can be refused an answer at all, and ``refused`` is worth a look."""
         return self.tally.max_forwards is not None or self._remote

@@ -78,3 +78,12 @@ def test_broken_files_are_named_and_the_others_compared(
     assert shell.status == 2
     assert "pinprick: broken.png: not a picture" in shell.err
     assert "fooled" in shell.out
+
+
+def test_a_trace_is_written_where_it_is_asked_for(run: Run, picture: Path) -> None:
+    shell = run("compare", picture, *MODEL, "--attacks", "greedy,fgsm", "--trace", "--json")
+    (entry,) = json.loads(shell.out)["images"]
+    for column in entry["attacks"]:
+        first, *_, last = column["trace"]
+        assert first["forwards"] == 0
+        assert last["pixels"] == column["needed_pixels"]

@@ -97,7 +97,7 @@ def test_what_was_given_counts_against_the_limit() -> None:
     starts = find_starts(problem, towards(problem, torch.tensor([0, 0])), tries=3, queries=1)
     assert problem.forwards.tolist() == [1, 1]
     assert not starts.met.any()
-    assert not problem.out_of_budget.any()
+    assert not problem.refused.any()
 
 
 def test_candidates_keep_to_the_mask() -> None:
