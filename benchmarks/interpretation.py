@@ -1,0 +1,213 @@
+"""Can the changes of an attack be interpreted? Attack after attack on the same model and images.
+
+    python benchmarks/interpretation.py --model efficientnet_lite0 --data PHOTOS --out OUT \
+        --attack pinprick,effort=fast --attack wifgsm --attack ifgsm [--least-likely]
+
+Each attack runs once; its result is polished, if the attack counts pixels or elements, and
+explained with every ``--grouping``. ``--model``, ``--data``, ``--images``, ``--skip`` and
+``--attack`` are as in ``sparsity.py``: only images that the model gets right are attacked.
+
+Writes ``interpretation.json``, a row for each attack and grouping with all totals, their 95 %
+intervals over images, and a few numbers of every image; and prints a Markdown table. A label of
+sampled groups is decided or not by ``--error`` and ``--max-pairs`` too, so both are in the rows.
+"""
+
+import argparse
+import json
+import math
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from sparsity import read_attack, read_data, right_ones
+
+import pinprick
+from pinprick import AttackResult, Classifier, NoiseSettings, describe, load_model, run_attack
+from pinprick.explain.bootstrap import Estimate
+from pinprick.explain.explained import POLISH_PASSES, explain_result, without_pixels
+from pinprick.explain.explanation import Explanation
+from pinprick.explain.totals import Totals, add_up
+from pinprick.polishing import polish
+
+GROUPINGS: tuple[Literal["connected", "pixels"], ...] = ("connected", "pixels")
+KINDS = ("obscuring", "leading", "mixed", "inert", "counter-productive", "undecided")
+COLUMNS = (
+    "attack",
+    "groups are",
+    "fooled",
+    "pixels",
+    "groups",
+    "decided",
+    *KINDS,
+    "V",
+    "obscuring alone leaves",
+    "leading alone reaches",
+    "both reach",
+    "on object (chance)",
+)
+
+
+def explain(
+    result: AttackResult, model: Classifier, settings: NoiseSettings
+) -> tuple[list[Explanation], str]:
+    """All images, a batch at a time; the layer of the maps, too."""
+    told: list[Explanation] = []
+    layer: str | None = None
+    start = time.perf_counter()
+    numbers = torch.arange(len(result))
+    for rows in numbers.split(int(result.batch_size.max())):
+        part = explain_result(result[rows], model, settings, polished=False, layer=layer)
+        layer = part.true_maps.layer if part.true_maps else None
+        told += [without_pixels(one) for one in part.explanations]
+        print(f"  explained {len(told)} in {time.perf_counter() - start:.0f} s", flush=True)
+    return told, layer or ""
+
+
+def row_of(
+    text: str, result: AttackResult, told: list[Explanation], totals: Totals
+) -> dict[str, Any]:
+    fooled = [one for one in told if one.status == "fooled"]
+    pixels = torch.tensor([one.changed_pixels for one in fooled], dtype=torch.double)
+    elements = torch.tensor([one.changed_elements for one in fooled], dtype=torch.double)
+    return {
+        "attack": text,
+        "fooled": result.fooling_rate,
+        "attack_pixels": mean(result.l0_pixels[result.success].double()),
+        "mean_pixels": mean(pixels),
+        "median_pixels": float(pixels.median()) if len(pixels) else None,
+        "mean_elements": mean(elements),
+        "totals": totals.to_dict(),
+        "images": [
+            {
+                "id": one.id,
+                "status": one.status,
+                "pixels": one.changed_pixels,
+                "groups": len(one.groups),
+                "labels": [group.shapley.label for group in one.groups],
+                "places": [group.place.label if group.place else None for group in one.groups],
+                "obscuring": one.obscuring,
+                "leading": one.leading,
+                "spare": one.spare_pixels,
+                "error": one.largest_error,
+                "forwards": one.forwards,
+                "backwards": one.backwards,
+            }
+            for one in told
+        ],
+    }
+
+
+def mean(values: torch.Tensor) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    totals = Totals.from_dict(row["totals"])
+    kinds = {one.name: one.share for one in totals.kinds}
+    flips = {one.name: one for one in totals.flips}
+    v, p = totals.table.cramers_v, totals.table.p
+    return [
+        row["attack"],
+        row["settings"]["grouping"],
+        f"{row['fooled']:.0%}",
+        "-" if row["mean_pixels"] is None else f"{row['mean_pixels']:.1f}",
+        "-" if math.isnan(totals.groups.value) else f"{totals.groups.value:.1f}",
+        percent(totals.decided),
+        *(percent(kinds[name]) for name in KINDS),
+        "-" if math.isnan(v) else f"{v:.2f} (p {p:.2g})",
+        percent(flips["obscuring alone"].leaves),
+        percent(flips["leading alone"].reaches),
+        percent(flips["obscuring and leading"].reaches),
+        f"{percent(totals.inside)} ({percent(totals.inside_chance, interval=False)})",
+    ]
+
+
+def percent(estimate: Estimate, *, interval: bool = True) -> str:
+    if math.isnan(estimate.value):
+        return "-"
+    about = f" [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]" if interval else ""
+    return f"{100 * estimate.value:.0f} %{about}"
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    for line in (COLUMNS, ["---"] * len(COLUMNS), *map(cells, rows)):
+        print(f"| {' | '.join(line)} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--model", default="efficientnet_lite0")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--attack", action="append", required=True)
+    parser.add_argument("--images", type=int, default=128)
+    parser.add_argument("--skip", type=int, default=0)
+    parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--least-likely", action="store_true", help="attack the least likely class")
+    parser.add_argument("--grouping", action="append", choices=GROUPINGS, help="connected if none")
+    parser.add_argument("--polish-all", action="store_true", help="polish dense attacks, too")
+    parser.add_argument("--max-groups", type=int, default=NoiseSettings.max_groups)
+    parser.add_argument("--error", type=float, default=NoiseSettings.error)
+    parser.add_argument("--max-pairs", type=int, default=NoiseSettings.max_pairs)
+    parser.add_argument("--block", type=int, help="images that the model is asked about at a time")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+
+    model = load_model(options.model)
+    if isinstance(model.net, torch.nn.Module):
+        model.net.to(options.device)
+    images, labels = read_data(options.data, model)
+    images, labels, targets = right_ones(model, images, labels, options.skip, options.images)
+    options.out.mkdir(parents=True, exist_ok=True)
+    attacks = [(text, read_attack(text)) for text in options.attack]
+    about = {
+        "model": options.model,
+        "data": options.data.name,
+        "goal": "least likely" if options.least_likely else "untargeted",
+        "skip": options.skip,
+        "images": len(images),
+        "torch": torch.__version__,
+        "pinprick": pinprick.__version__,
+        "device": torch.cuda.get_device_name() if options.device == "cuda" else options.device,
+    }
+    rows: list[dict[str, Any]] = []
+    for text, attack in attacks:
+        result = run_attack(
+            attack,
+            model,
+            images,
+            labels,
+            targets=targets if options.least_likely else None,
+            batch_size=options.batch_size,
+        )
+        print(f"{text}: fooled {result.fooling_rate:.1%} in {result.seconds:.0f} s", flush=True)
+        counts = options.polish_all or attack.facts().norm == "l0"
+        if counts:
+            start = time.perf_counter()
+            shorter = polish(result, model, unit="pixels", max_forwards=POLISH_PASSES)
+            print(f"  polished in {time.perf_counter() - start:.0f} s", flush=True)
+        for grouping in [name for name in GROUPINGS if name in (options.grouping or GROUPINGS[:1])]:
+            settings = NoiseSettings(
+                grouping=grouping,
+                max_groups=options.max_groups,
+                error=options.error,
+                max_pairs=options.max_pairs,
+                least_pairs=min(NoiseSettings.least_pairs, options.max_pairs),
+                block=options.block,
+            )
+            start = time.perf_counter()
+            told, layer = explain(shorter if counts else result, model, settings)
+            row = row_of(text, result, told, add_up(told))
+            row |= {"describe": describe(attack), "settings": asdict(settings), "layer": layer}
+            row |= {"seconds": result.seconds, "explain_seconds": time.perf_counter() - start}
+            rows.append(row)
+            document = json.dumps({**about, "rows": rows}, indent=1)
+            (options.out / "interpretation.json").write_text(document)
+    print(f"\n{options.model}, {about['goal']}, {len(images)} images\n")
+    show(rows)
+
+
+if __name__ == "__main__":
+    main()
