@@ -77,7 +77,7 @@ def passes(result: AttackResult) -> int:
 
 
 def compare_memory(
-    attacks: dict[str, Attack], model: Classifier, images: Tensor, labels: Tensor
+    attacks: dict[str, Attack], model: Classifier, images: Tensor, labels: Tensor, most: int | None
 ) -> None:
     """Print the most memory that each attack holds, over that of a bare pass."""
     for _ in range(2):  # the first also holds what libraries set up once
@@ -85,7 +85,15 @@ def compare_memory(
     size = "x".join(map(str, images.shape[2:]))
     print(f"{model.name}, batch {len(images)} at {size}: a bare pass holds {base / 2**20:.0f} MiB")
     for name, attack in attacks.items():
-        result = run_attack(attack, model, images, labels, batch_size=len(images))
+        result = run_attack(
+            attack,
+            model,
+            images,
+            labels,
+            batch_size=len(images),
+            max_forwards=most,
+            max_backwards=most,
+        )
         if result.peak_memory is None:
             held = "memory is measured on a GPU alone"
         else:
@@ -101,6 +109,7 @@ def main() -> int:
     parser.add_argument("--memory", action="store_true", help="measure memory, not speed")
     parser.add_argument("--batch-size", type=int, help="64, or 8 with --memory")
     parser.add_argument("--side", type=int, default=224, help="of the noise without --data")
+    parser.add_argument("--passes", type=int, help="with --memory, the most of an image")
     parser.add_argument("--seconds", type=float, default=30, help="for the single images")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
@@ -114,7 +123,7 @@ def main() -> int:
     images, labels = read_images(options, model)
     attacks = {text: read_attack(text) for text in options.attack or ()}
     if options.memory:
-        compare_memory(attacks or sparse_ones(), model, images, labels)
+        compare_memory(attacks or sparse_ones(), model, images, labels, options.passes)
         return 0
     for name, attack in attacks.items():
         compare_speed(name, attack, model, images, labels, options.seconds)
