@@ -157,7 +157,7 @@ class Problem:
         self, images: Images, loss: Callable[[Logits], PerImage]
     ) -> tuple[Logits, Images]:
         """Both from one forward and one backward pass; what is not finite in a gradient is zero."""
-        logits, gradients = self.logits_and_gradients(images, lambda logits: loss(logits)[:, None])
+        logits, gradients = self._differentiate(images, lambda logits: [loss(logits).sum()])
         return logits, next(gradients)
 
     def logits_and_gradients(
@@ -167,10 +167,15 @@ class Problem:
 
         ``losses`` maps logits to several losses an image, of shape (batch, several).
         """
+        return self._differentiate(images, lambda logits: list(losses(logits).sum(dim=0).unbind()))
+
+    def _differentiate(
+        self, images: Images, totals_of: Callable[[Logits], list[Tensor]]
+    ) -> tuple[Logits, Iterator[Images]]:
         images = images.detach().requires_grad_()
         with torch.enable_grad():
             logits = self.logits(images)
-            totals = list(losses(logits).sum(dim=0).unbind())
+            totals = totals_of(logits)
         if not all(total.requires_grad for total in totals):
             raise BadInput(
                 "the model passes no gradient back; give it as Classifier(..., access='scores') "
@@ -274,7 +279,7 @@ class Tally:
         )
 
     def note_gradient(self, rows: Tensor, grad: Images) -> None:
-        self.flat.index_add_(0, rows, (grad == 0).flatten(1).all(dim=1).long())
+        self.flat.index_add_(0, rows, (grad.flatten(1).abs().amax(dim=1) == 0).long())
 
     def _within(self, spent: Tensor, rows: Tensor, limit: int, kind: str) -> Mask:
         within = spent[rows] + _copies_before(rows) < limit

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from pinprick.oracle import exact_images
-from pinprick.parts.balls import into_l1, into_l2, into_linf, largest, size
+from pinprick.parts.balls import into_l0, into_l1, into_l2, into_linf, largest, size
 
 INTO = {"l1": into_l1, "l2": into_l2, "linf": into_linf}
 
@@ -59,3 +59,13 @@ def test_of_equal_values_the_first_are_chosen_whatever_the_bound() -> None:
     for most in range(4, 9):
         chosen = largest(values, torch.tensor([4]), most)
         assert chosen.tolist() == [[True, True, True, False, False, True, False]]
+
+
+@pytest.mark.parametrize("values", [[0.5, -3.0, 2.0, 0.0, 0.25], [2.0, -2.0, 0.0, 2.0, 1.0]])
+def test_keeps_the_largest_entries_and_of_equal_ones_the_first(values: list[float]) -> None:
+    delta, count = torch.tensor([values]).expand(7, 5), torch.arange(7)
+    chosen = largest(delta.abs(), count, most=6)
+    for most in (6, 9):
+        assert torch.equal(into_l0(delta, count, most), torch.where(chosen, delta, 0))
+    one_by_one = torch.cat([into_l0(delta[:1], count[i : i + 1], most=i) for i in range(7)])
+    assert torch.equal(one_by_one, torch.where(chosen, delta, 0))

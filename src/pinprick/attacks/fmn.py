@@ -28,15 +28,14 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
-from pinprick.parts.balls import NORMS, Norm, into_l1, into_l2, into_linf, largest, size
+from pinprick.parts.balls import NORMS, Norm, into_l0, into_l1, into_l2, into_linf, size
 from pinprick.parts.best import Best
-from pinprick.parts.box import keep_allowed
 from pinprick.parts.choice import check_choice
 from pinprick.problem import Problem
 from pinprick.types import Images, Mask, PerImage
 
 _LAST_GAMMA = 0.001
-_LOOK = 16  # steps between two looks at the largest l0 radius, each of which waits for the device
+_LOOK = 16  # steps between two looks at the largest l0 radius, each of which makes a GPU wait
 _DUAL: dict[Norm, Norm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
 
 
@@ -96,7 +95,9 @@ class FMN(Attack):
         for step in range(self.steps):
             asked = adv.to(problem.images.dtype)
             logits, grad = problem.logits_and_gradient(asked, goal.margin)
-            slope = keep_allowed(grad.to(precise), torch.zeros_like(clean), problem.allowed)
+            slope = grad.to(precise)
+            if problem.allowed is not None:
+                slope = slope.where(problem.allowed, 0)
             slope, delta = slope.flatten(1), (asked.to(precise) - clean).flatten(1)
             met, length = goal.met(logits), size(delta, self.norm)
             best.offer(asked, length, met)
@@ -105,7 +106,8 @@ class FMN(Attack):
             if self.norm == "l0":
                 radius = _count(radius, gamma, met, best.cost)
                 grown = max(most + 1, math.ceil(most * (1 + gamma)))
-                most = int(radius.max()) if step % _LOOK == 0 else min(grown, delta.shape[1])
+                look = step % _LOOK == 0 or radius.is_cpu
+                most = int(radius.max()) if look else min(grown, delta.shape[1])
             else:
                 gap = goal.margin(logits).to(precise).abs().nan_to_num(0.0)
                 ahead = gap / size(slope, _DUAL[self.norm]).clamp_min(1e-12)
@@ -114,8 +116,9 @@ class FMN(Attack):
             radius = torch.minimum(radius, widest)
 
             rate = _annealed(self.step_size, self.step_size / 100, step / self.steps)
-            delta = delta - rate * slope / size(slope, "l2").clamp_min(1e-12).unsqueeze(1)
-            adv = (clean + self._project(delta, radius, most).view_as(clean)).clamp(0, 1)
+            steep = size(slope, "l2").clamp_min(1e-12).unsqueeze(1)
+            delta = self._project(delta.addcdiv_(slope, steep, value=-rate), radius, most)
+            adv = delta.view_as(clean).add_(clean).clamp_(0, 1)  # in place: a profile asked for it
         return best.images
 
     def _widest(self, clean: Images) -> PerImage:
@@ -124,7 +127,7 @@ class FMN(Attack):
 
     def _project(self, delta: Tensor, radius: PerImage, most: int) -> Tensor:
         if self.norm == "l0":
-            return torch.where(largest(delta.abs(), radius, most), delta, 0)
+            return into_l0(delta, radius, most)
         project = {"l1": into_l1, "l2": into_l2, "linf": into_linf}[self.norm]
         return project(delta, radius)
 

@@ -17,7 +17,7 @@ NORMS: tuple[Norm, ...] = ("l0", "l1", "l2", "linf")
 def size(delta: Tensor, norm: Norm) -> PerImage:
     """The norm of each row; for l0, how many entries are not zero."""
     if norm == "l0":
-        return (delta != 0).sum(dim=1).to(delta.dtype)
+        return delta.sign().abs().sum(dim=1)  # on a CPU much faster than to count booleans
     if norm == "l1":
         return delta.abs().sum(dim=1)
     return delta.square().sum(dim=1).sqrt() if norm == "l2" else delta.abs().amax(dim=1)
@@ -38,6 +38,23 @@ def largest(values: Tensor, count: Tensor, most: int) -> Tensor:
     level = values == least
     first = level.cumsum(dim=1, dtype=torch.int32) <= room
     return ((values > least) | (level & first)) & (number > 0)
+
+
+def into_l0(delta: Tensor, count: Tensor, most: int) -> Tensor:
+    """The nearest point with ``count`` entries that are not zero; of equal ones the first are kept.
+
+    ``most`` bounds the counts. On a CPU it is looked at first whether any are equal.
+    """
+    sizes = delta.abs()
+    if delta.is_cpu:
+        number = count.long().unsqueeze(1)
+        top, places = sizes.topk(min(most + 1, delta.shape[1]), dim=1)
+        last, next_one = (top.gather(1, (number + i).clamp(0, top.shape[1] - 1)) for i in (-1, 0))
+        if not ((last == next_one) & (last > 0) & (number < delta.shape[1])).any():
+            inside = torch.arange(top.shape[1], device=delta.device) < number
+            kept = delta.gather(1, places).where(inside, 0)
+            return torch.zeros_like(delta).scatter_(1, places, kept)
+    return torch.where(largest(sizes, count, most), delta, 0)
 
 
 def into_l1(delta: Tensor, radius: PerImage) -> Tensor:

@@ -21,6 +21,8 @@ class Best:
         """Take the candidates that are better; ``rows`` says whose they are, if not everyone's."""
         images, least = (self.images, self.cost) if rows is None else self._of(rows)
         better = met & (cost < least)
+        if better.is_cpu and not better.any():
+            return  # mostly so; a GPU would have to wait to find out
         least = torch.where(better, cost, least)
         images = torch.where(better.view(-1, 1, 1, 1), candidates.detach(), images)
         if rows is not None:
