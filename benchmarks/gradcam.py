@@ -4,7 +4,7 @@
 
 Both take turns in one run, after a turn of each to warm up. The bare pass is one forward and one
 backward of each image's largest logit, down to the images, in evaluation mode. Grad-CAM finds its
-layer itself each time, unless ``--layer`` names one. The images are noise: what they show makes no
+layer itself the first time, unless ``--layer`` names one. The images are noise: what they show makes no
 difference to the time. On a CPU it is processor time, which other programs weigh on little.
 """
 

@@ -206,3 +206,15 @@ def test_a_network_without_any_map_says_what_to_pass() -> None:
         BadInput, match=r"no layer of Sequential was seen .* pass layer=\.\.\., one"
     ):
         gradcam(net, pictures(1))
+
+
+def test_a_layer_is_looked_for_once_for_a_network_and_a_size() -> None:
+    passes: list[int] = []
+    net = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.LazyLinear(5))
+    net(torch.rand(1, 3, 8, 8))
+    net.register_forward_hook(lambda *_: passes.append(1))
+    first = gradcam(net, torch.rand(2, 3, 8, 8), layer=None)
+    once = len(passes)
+    second = gradcam(net, torch.rand(2, 3, 8, 8), layer=None)
+    assert second.layer == first.layer
+    assert (once, len(passes) - once) == (2, 1)

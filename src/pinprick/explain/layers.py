@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +27,7 @@ from pinprick.types import Images
 
 FINE_ENOUGH = 6  # rows and columns
 _CHAINS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)  # hold layers, and do nothing of their own
+_KNOWN: WeakKeyDictionary[nn.Module, dict[tuple[tuple[int, ...], int], str]] = WeakKeyDictionary()
 _IDLE = (nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d, nn.Dropout, nn.Dropout2d, nn.Softmax)
 
 
@@ -46,7 +48,7 @@ def pick_layer(
     question: Question, layer: str | nn.Module | None, *, at_least: int
 ) -> tuple[str, nn.Module]:
     """The layer that was asked for, with its name; the one found where none was."""
-    wanted = _find(question, at_least) if layer is None else layer
+    wanted = _known(question, at_least) if layer is None else layer
     named = dict(question.network.named_modules(remove_duplicate=False))
     del named[""]
     if isinstance(wanted, str):
@@ -60,6 +62,15 @@ def pick_layer(
         f"layer must be a layer of {question.model.name}, or the name of one, "
         f"got a {type(wanted).__name__} that is not in it"
     )
+
+
+def _known(question: Question, at_least: int) -> str:
+    """The layer that is found, looked for once for a network and a size of image."""
+    known = _KNOWN.setdefault(question.network, {})
+    place = (tuple(question.images.shape[1:]), at_least)
+    if place not in known:
+        known[place] = _find(question, at_least)
+    return known[place]
 
 
 def _find(question: Question, at_least: int) -> str:
