@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 
 from cli.conftest import Run
@@ -126,6 +127,7 @@ def test_a_dense_attack_is_explained_as_it_is(run: Run, picture: Path) -> None:
         told = json.loads(shell.out)["images"][0]["explanation"]
         assert (told["changed_pixels"] < 64) == (pixels < 64)
         assert told["polished"] == ("pixels" if more else "")
+        assert len(told["groups"]) > 8  # by place; as neighbours all pixels would be one
 
 
 def test_a_model_without_layers_has_effects_but_no_maps(run: Run, picture: Path) -> None:
@@ -173,3 +175,12 @@ def test_broken_files_are_named_and_the_others_explained(
     assert shell.status == 2
     assert "pinprick: broken.png: not a picture" in shell.err
     assert "fooled" in shell.out
+
+
+@pytest.mark.slow
+def test_the_command_writes_both_figures(run: Run, picture: Path, tmp_path: Path) -> None:
+    shell = run("explain", picture, *GREEDY)
+    assert shell.err == "figures and explanation.json are in pinprick-out\n"
+    for name in ("brick-explained.png", "brick-effects.png"):
+        with Image.open(tmp_path / "pinprick-out" / name) as figure:
+            assert figure.width > 900

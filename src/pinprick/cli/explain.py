@@ -20,12 +20,14 @@ def main(
     label: options.Labels = None,
     target: options.Target = None,
     grouping: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="connected|pixels",
-            help="Explain groups of pixels that lie together, or each pixel by itself.",
+            help="Explain groups of pixels that lie together, or each by itself, up to 32 and else "
+            "joined by place; by default connected with attacks that count pixels or elements.",
+            show_default=False,
         ),
-    ] = "connected",
+    ] = None,
     layer: Annotated[
         str | None,
         typer.Option(
@@ -91,8 +93,8 @@ def main(
     from pinprick.run import attack_batches
 
     options.check_data_options(data, images, label, limit)
-    settings = as_settings(grouping, seed)
     chosen = build(options.read_attack(attack, option or []))
+    settings = as_settings(grouping, chosen, seed)
     open_folder(out)
     asked = None if data is None else open_data(data, root=root, limit=limit)
     classifier = load_on(model, device, trust=trust)

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from torch import nn
 
+from pinprick.attacks.card import Attack
 from pinprick.cli.console import remark
 from pinprick.explain.explained import Explained, explain_result
 from pinprick.explain.settings import NoiseSettings
@@ -15,8 +16,14 @@ from pinprick.result import AttackResult
 NO_LAYER = "none"
 
 
-def as_settings(grouping: str, seed: int) -> NoiseSettings:
-    """The settings that the command line leaves open."""
+def as_settings(grouping: str | None, attack: Attack, seed: int) -> NoiseSettings:
+    """The settings that the command line leaves open.
+
+    The changes of a dense attack touch one another everywhere and would be one group, so its pixels
+    are taken singly and joined by where they lie.
+    """
+    if grouping is None:
+        grouping = "connected" if attack.facts().norm == "l0" else "pixels"
     check_choice("explain", "grouping", grouping, ("connected", "pixels"))
     return NoiseSettings(grouping=cast(Any, grouping), seed=seed)
 

@@ -6,9 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from pinprick.data.pictures import Named
+from pinprick.errors import BadInput
 from pinprick.explain.explained import Explained, without_pixels
 from pinprick.explain.explanation import Explanation
 from pinprick.model import Classifier
+from pinprick.report.effects_figure import effects_figure
+from pinprick.report.explain_figure import Views, explain_figure
+from pinprick.report.explain_views import views_of
+from pinprick.report.png import save_figure
 from pinprick.report.row import Row, make_rows, plain
 
 _LISTED = 1024  # changed pixels up to which an explanation keeps the list of them
@@ -60,17 +65,44 @@ def hang_explanations(
 ) -> list[ExplainedPicture]:
     """Write the figures of one batch into ``folder``, which must exist; all, or so many."""
     rows = make_rows(told.result, model)
-    shown = []
-    for photo, row, whole in zip(photos, rows, told.explanations, strict=True):
-        explanation = without_pixels(whole) if whole.changed_pixels > _LISTED else whole
-        shown.append(
-            ExplainedPicture(
-                photo=photo,
-                row=row,
-                explanation=explanation,
-                rival_name=model.class_name(explanation.rival),
-                figure=None,
-                effects=None,
-            )
+    drawn = len(rows) if figures is None else min(figures, len(rows))
+    views = views_of(told, model, drawn) if drawn else []
+    try:
+        files = [
+            _draw(row, one, pair, photo, folder, f"{photo.name}: {title}")
+            for row, one, pair, photo in zip(rows, told.explanations, views, photos, strict=False)
+        ]
+    except OSError as error:
+        raise BadInput(f"cannot write to {folder}: {error.strerror or error}") from error
+    files += [(None, None)] * (len(rows) - drawn)
+    return [
+        ExplainedPicture(
+            photo=photo,
+            row=row,
+            explanation=without_pixels(whole) if whole.changed_pixels > _LISTED else whole,
+            rival_name=model.class_name(whole.rival),
+            figure=figure,
+            effects=effects,
         )
-    return shown
+        for photo, row, whole, (figure, effects) in zip(
+            photos, rows, told.explanations, files, strict=True
+        )
+    ]
+
+
+def _draw(
+    row: Row,
+    told: Explanation,
+    views: tuple[Views, Views],
+    photo: Named,
+    folder: Path,
+    title: str,
+) -> tuple[Path | None, Path | None]:
+    figure, effects = (folder / f"{photo.name}-{word}.png" for word in ("explained", "effects"))
+    clean, adversarial = views
+    save_figure(explain_figure(row, told, clean, adversarial, title=title), figure)
+    if not told.groups:
+        return figure, None
+    names = {"true_name": clean.class_name, "rival_name": adversarial.class_name}
+    save_figure(effects_figure(told, title=title, **names), effects)
+    return figure, effects
