@@ -4,8 +4,10 @@
         --attack pinprick,effort=fast --attack wifgsm --attack ifgsm [--least-likely]
 
 Each attack runs once; its result is polished, if the attack counts pixels or elements, and
-explained with every ``--grouping``. ``--model``, ``--data``, ``--images``, ``--skip`` and
-``--attack`` are as in ``sparsity.py``: only images that the model gets right are attacked.
+explained with every ``--grouping``. Without one these are connected groups; for dense attacks,
+whose pixels would be one such group, pixels that are joined to 32 groups by where they lie.
+``--model``, ``--data``, ``--images``, ``--skip`` and ``--attack`` are as in ``sparsity.py``: only
+images that the model gets right are attacked.
 
 Writes ``interpretation.json``, a row for each attack and grouping with all totals, their 95 %
 intervals over images, and a few numbers of every image; and prints a Markdown table. A label of
@@ -146,7 +148,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--least-likely", action="store_true", help="attack the least likely class")
-    parser.add_argument("--grouping", action="append", choices=GROUPINGS, help="connected if none")
+    parser.add_argument("--grouping", action="append", choices=GROUPINGS)
     parser.add_argument("--polish-all", action="store_true", help="polish dense attacks, too")
     parser.add_argument("--max-groups", type=int, default=NoiseSettings.max_groups)
     parser.add_argument("--error", type=float, default=NoiseSettings.error)
@@ -188,7 +190,8 @@ def main() -> None:
             start = time.perf_counter()
             shorter = polish(result, model, unit="pixels", max_forwards=POLISH_PASSES)
             print(f"  polished in {time.perf_counter() - start:.0f} s", flush=True)
-        for grouping in [name for name in GROUPINGS if name in (options.grouping or GROUPINGS[:1])]:
+        usual = GROUPINGS[0] if attack.facts().norm == "l0" else GROUPINGS[1]
+        for grouping in [name for name in GROUPINGS if name in (options.grouping or [usual])]:
             settings = NoiseSettings(
                 grouping=grouping,
                 max_groups=options.max_groups,
