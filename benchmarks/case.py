@@ -5,6 +5,7 @@ and their labels; modules of the current folder are found too. Without one, it i
 on the photographs that the extra ``demo`` installs, with the model's own answers for labels.
 """
 
+import argparse
 import sys
 from importlib import import_module
 
@@ -13,6 +14,16 @@ from torch import Tensor, nn
 
 from pinprick import Classifier, load_model
 from pinprick.model import as_classifier
+
+
+def case_parser(about: str | None, *, count: int, steps: int) -> argparse.ArgumentParser:
+    """The flags of a script that attacks a case; ``about`` is its docstring, the rest defaults."""
+    parser = argparse.ArgumentParser(description=(about or "").split("\n")[0])
+    parser.add_argument("--case", help="package.module:function giving model, images, labels")
+    parser.add_argument("--count", type=int, default=count, help="images")
+    parser.add_argument("--steps", type=int, default=steps)
+    parser.add_argument("--device", default="cpu")
+    return parser
 
 
 def read_case(spec: str | None, device: str, count: int) -> tuple[Classifier, Tensor, Tensor]:

@@ -9,12 +9,11 @@ clean image, takes the normal at the extrapolated point, looks at all classes, a
 a step in Python for each element. Ours is also run with lambda = 1.
 """
 
-import argparse
 import time
 
 import torch
 import torchattacks
-from case import read_case
+from case import case_parser, read_case
 from torch import Tensor
 
 from pinprick import Classifier, run_attack
@@ -22,12 +21,7 @@ from pinprick.attacks import SparseFool
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", help="package.module:function giving model, images, labels")
-    parser.add_argument("--count", type=int, default=64, help="images")
-    parser.add_argument("--steps", type=int, default=10, help="rounds at most")
-    parser.add_argument("--device", default="cpu")
-    options = parser.parse_args()
+    options = case_parser(__doc__, count=64, steps=10).parse_args()
 
     model, images, labels = read_case(options.case, options.device, options.count)
     print(f"{model.name}, {len(images)} images, at most {options.steps} rounds")

@@ -9,7 +9,6 @@ are run to the end. The script fails where ours fools fewer images, or where the
 the images that both fooled is more than 5 % above adv-lib's.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -19,18 +18,14 @@ from pinprick import run_attack
 from pinprick.attacks import CWL2
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from case import read_case
+from case import case_parser, read_case
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", help="package.module:function giving model, images, labels")
-    parser.add_argument("--count", type=int, default=32, help="images")
-    parser.add_argument("--steps", type=int, default=200)
+    parser = case_parser(__doc__, count=32, steps=200)
     parser.add_argument("--searches", type=int, default=5)
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--weight", type=float, default=0.1)
-    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
 
     model, images, labels = read_case(options.case, options.device, options.count)

@@ -10,7 +10,6 @@ by more than 5 % and by more than 3 standard errors of the paired difference, or
 the script fails.
 """
 
-import argparse
 import math
 import sys
 import time
@@ -22,18 +21,14 @@ from pinprick import run_attack
 from pinprick.attacks import FMN
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from case import read_case
+from case import case_parser, read_case
 
 ORDERS = {"l0": 0, "l1": 1, "l2": 2, "linf": math.inf}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", help="package.module:function giving model, images, labels")
-    parser.add_argument("--count", type=int, default=64, help="images")
+    parser = case_parser(__doc__, count=64, steps=100)
     parser.add_argument("--norm", choices=ORDERS, default="l0")
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
 
     model, images, labels = read_case(options.case, options.device, options.count)

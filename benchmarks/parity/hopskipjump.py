@@ -10,7 +10,6 @@ steps shorter the more images there are (``--together`` shows by how much). Wher
 than 5 % farther away in the mean, the script fails.
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -24,7 +23,7 @@ from pinprick.attacks import HopSkipJump
 from pinprick.parts.starts import find_starts
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from case import read_case
+from case import case_parser, read_case
 
 
 class AsModule(nn.Module):
@@ -40,13 +39,9 @@ class AsModule(nn.Module):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", help="package.module:function giving model, images, labels")
-    parser.add_argument("--count", type=int, default=16, help="images")
-    parser.add_argument("--steps", type=int, default=10)
+    parser = case_parser(__doc__, count=16, steps=10)
     parser.add_argument("--norm", choices=("l2", "linf"), default="l2")
     parser.add_argument("--together", action="store_true", help="Foolbox with all in one batch")
-    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
 
     model, images, labels = read_case(options.case, options.device, options.count)

@@ -9,7 +9,6 @@ must be small; where no pair fits it goes on with the first element, and it leav
 and above alone. Where ours needs more elements by over 5 %, or fools fewer, the script fails.
 """
 
-import argparse
 import math
 import sys
 import time
@@ -23,7 +22,7 @@ from pinprick import Classifier, run_attack
 from pinprick.attacks import JSMA
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from case import read_case
+from case import case_parser, read_case
 
 
 class AsModule(nn.Module):
@@ -39,12 +38,7 @@ class AsModule(nn.Module):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", help="package.module:function giving model, images, labels")
-    parser.add_argument("--count", type=int, default=16, help="images")
-    parser.add_argument("--steps", type=int, default=56)
-    parser.add_argument("--device", default="cpu")
-    options = parser.parse_args()
+    options = case_parser(__doc__, count=16, steps=56).parse_args()
 
     model, images, labels = read_case(options.case, options.device, options.count)
     targets = (labels + 1) % 10

@@ -9,7 +9,6 @@ late, so single images may end elsewhere. What must agree is the mean: the paire
 counts is printed in units of its own standard error, and above 3 the script fails.
 """
 
-import argparse
 import math
 import sys
 from pathlib import Path
@@ -21,16 +20,11 @@ from pinprick import run_attack
 from pinprick.attacks import SigmaZero
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from case import read_case
+from case import case_parser, read_case
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", help="package.module:function giving model, images, labels")
-    parser.add_argument("--count", type=int, default=64, help="images")
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--device", default="cpu")
-    options = parser.parse_args()
+    options = case_parser(__doc__, count=64, steps=100).parse_args()
 
     model, images, labels = read_case(options.case, options.device, options.count)
     ours = run_attack(SigmaZero(steps=options.steps), model, images, labels)

@@ -11,7 +11,6 @@ images, or where the mean of the elements or of the distance over the images tha
 more than 5 % above adv-lib's.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -22,18 +21,14 @@ from pinprick import run_attack
 from pinprick.attacks import StrAttack
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from case import read_case
+from case import case_parser, read_case
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", help="package.module:function giving model, images, labels")
-    parser.add_argument("--count", type=int, default=32, help="images")
-    parser.add_argument("--steps", type=int, default=200)
+    parser = case_parser(__doc__, count=32, steps=200)
     parser.add_argument("--searches", type=int, default=4)
     parser.add_argument("--group", type=int, default=2)
     parser.add_argument("--plain", action="store_true", help="without the refinement")
-    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
 
     model, images, labels = read_case(options.case, options.device, options.count)
