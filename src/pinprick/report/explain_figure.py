@@ -49,7 +49,7 @@ def explain_figure(
     row: Row, told: Explanation, clean: Views, adversarial: Views, *, title: str
 ) -> Figure:
     """Six panels with marks, and what the marks mean."""
-    room = ConstrainedLayoutEngine(hspace=0.06)
+    room = ConstrainedLayoutEngine(h_pad=0.08, hspace=0.04)
     figure = Figure(figsize=(10.2, 8.4), dpi=150, layout=room)
     figure.suptitle(f"{title}\n{_headline(row, told)}", fontsize=11, parse_math=False)
     above, below = figure.subplots(2, 3)

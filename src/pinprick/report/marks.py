@@ -66,19 +66,21 @@ def _outline(axes: Axes, shapes: Sequence[Patch], colour: str, *, width: float) 
 
 
 def _number(axes: Axes, group: Group, groups: Sequence[Group], far: float) -> None:
-    """The number of a group beside its mark, on the side that is away from the other marks."""
+    """The number of a group beside its mark, away from the other marks and from the edges."""
     row, column = group.centre
-    down = right = 1e-9  # to the right where it has no neighbours
-    for other in groups:
-        below, beside = row - other.centre[0], column - other.centre[1]
-        near = max(below**2 + beside**2, 1e-6) ** 1.5
-        down, right = down + below / near, right + beside / near
-    length = math.hypot(down, right)
-    left, rightmost = axes.get_xlim()
-    lowest, top = axes.get_ylim()
+    left, right = axes.get_xlim()
+    bottom, top = axes.get_ylim()
+    mirrored = [(2 * edge - row, column) for edge in (top, bottom)]
+    mirrored += [(row, 2 * edge - column) for edge in (left, right)]
+    down = beside = 0.0
+    for other in (*mirrored, *(one.centre for one in groups)):
+        gap = row - other[0], column - other[1]
+        near = max(math.hypot(*gap), 1.0) ** 3
+        down, beside = down + gap[0] / near, beside + gap[1] / near
+    length = max(math.hypot(down, beside), 1e-12)
     axes.text(
-        min(max(column + far * right / length, left + far / 2), rightmost - far / 2),
-        min(max(row + far * down / length, top + far / 2), lowest - far / 2),
+        min(max(column + far * beside / length, left + far / 2), right - far / 2),
+        min(max(row + far * down / length, top + far / 2), bottom - far / 2),
         str(group.number),
         ha="center",
         va="center",
