@@ -1,7 +1,8 @@
-"""Makes again what README holds of the program's own making; ``scripts/docs`` runs it.
+"""Makes again what the pages hold of the program's own making; ``scripts/docs`` runs it.
 
-The table of attacks comes from the cards. The picture is a figure as ``pinprick attack`` writes it,
-of the rocket of the demo, by the default attack on the embedded model.
+The table of attacks comes from the cards. The pictures are figures as ``pinprick attack`` and
+``pinprick explain`` write them, of the rocket of the demo, by the default attack on the embedded
+model; those of the explanation are made smaller, since a page need not be heavy.
 """
 
 import re
@@ -11,12 +12,16 @@ import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image, ImageColor
+
 from pinprick.data.photographs import read_photographs
 from pinprick.report.attack_table import attack_table
+from pinprick.report.kinds import LOOKS
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-PICTURE = ROOT / "docs" / "images" / "attack.png"
+IMAGES = ROOT / "docs" / "images"
+_WIDE = 900  # pixels of a picture on a page
 TABLE = re.compile(r"(?<=<!-- table of attacks -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
 
 
@@ -30,14 +35,38 @@ def make_table() -> None:
 
 def make_picture() -> None:
     """Attack the rocket and keep the figure."""
-    rocket = {photo.name: photo.path for photo in read_photographs()}["rocket"]
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["pinprick", "attack", rocket, "--out", folder], check=True)
-        PICTURE.parent.mkdir(exist_ok=True)
-        shutil.copyfile(Path(folder) / f"{rocket.stem}-figure.png", PICTURE)
+        _run("attack", folder)
+        shutil.copyfile(Path(folder) / "rocket-figure.png", IMAGES / "attack.png")
 
 
-MAKERS = {"table": make_table, "picture": make_picture}
+def make_explanation() -> None:
+    """Explain the attack on the rocket and keep both figures, smaller and in few colours."""
+    with tempfile.TemporaryDirectory() as folder:
+        _run("explain", folder)
+        for found, kept in (("explained", "explanation"), ("effects", "effects")):
+            with Image.open(Path(folder) / f"rocket-{found}.png") as figure:
+                high = round(figure.height * _WIDE / figure.width)
+                small = figure.convert("RGB").resize((_WIDE, high), Image.Resampling.LANCZOS)
+            _in_few_colours(small).save(IMAGES / f"{kept}.png", optimize=True)
+
+
+def _in_few_colours(picture: Image.Image) -> Image.Image:
+    """The same in 256 colours, with white and the colours of the marks as they are."""
+    kept = ["white", *(look.colour for look in LOOKS.values())]
+    common = picture.quantize(256 - len(kept)).getpalette() or []
+    palette = Image.new("P", (1, 1))
+    own = [value for colour in kept for value in ImageColor.getrgb(colour)]
+    palette.putpalette(common[: 3 * (256 - len(kept))] + own)
+    return picture.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
+
+
+def _run(command: str, folder: str) -> None:
+    rocket = {photo.name: photo.path for photo in read_photographs()}["rocket"]
+    subprocess.run(["pinprick", command, rocket, "--out", folder], check=True)
+
+
+MAKERS = {"table": make_table, "picture": make_picture, "explanation": make_explanation}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MAKERS:

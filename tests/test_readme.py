@@ -44,11 +44,15 @@ def test_the_index_of_methods_lists_every_attack(name: str) -> None:
     assert f"[`{name}`]({name}.md)" in index
 
 
-def test_the_first_screen_has_its_picture() -> None:
-    (path,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
-    with Image.open(ROOT / path) as picture:
-        picture.load()
-        assert min(picture.size) > 300
+def test_the_pictures_are_there_and_not_heavy() -> None:
+    paths = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
+    assert len(paths) == 2
+    assert README.index(paths[0]) < 500  # on the first screen
+    for path in paths:
+        assert (ROOT / path).stat().st_size < 300_000
+        with Image.open(ROOT / path) as picture:
+            picture.load()
+            assert min(picture.size) > 300
 
 
 def test_scripts_that_pages_name_are_there_and_can_be_run() -> None:
