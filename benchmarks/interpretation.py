@@ -153,6 +153,7 @@ def main() -> None:
     parser.add_argument("--max-groups", type=int, default=NoiseSettings.max_groups)
     parser.add_argument("--error", type=float, default=NoiseSettings.error)
     parser.add_argument("--max-pairs", type=int, default=NoiseSettings.max_pairs)
+    parser.add_argument("--path-steps", type=int, default=0, help="0 leaves the path integral out")
     parser.add_argument("--block", type=int, help="images that the model is asked about at a time")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
@@ -198,6 +199,7 @@ def main() -> None:
                 error=options.error,
                 max_pairs=options.max_pairs,
                 least_pairs=min(NoiseSettings.least_pairs, options.max_pairs),
+                path_steps=options.path_steps,
                 block=options.block,
             )
             start = time.perf_counter()
