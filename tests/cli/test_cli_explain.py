@@ -184,3 +184,16 @@ def test_the_command_writes_both_figures(run: Run, picture: Path, tmp_path: Path
     for name in ("brick-explained.png", "brick-effects.png"):
         with Image.open(tmp_path / "pinprick-out" / name) as figure:
             assert figure.width > 900
+
+
+def test_says_how_far_it_is_where_there_is_no_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pinprick.cli.console._SILENCE", -1)
+    data = ("--data", "tensors:six.safetensors", "--batch-size", "4")
+    err = run("explain", *GREEDY, *FEW, *data).err.splitlines()
+    assert [line.split(": ")[1].split(" in ")[0] for line in err[:-1]] == [
+        "4 of 6 images",
+        "6 of 6 images",
+    ]
+    assert "images in" not in run("explain", *GREEDY, *FEW, *data, "--quiet").err
