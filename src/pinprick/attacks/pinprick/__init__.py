@@ -64,7 +64,7 @@ class Pinprick(Attack):
         masked=True,
         random=True,
         paper="",
-        revision=3,
+        revision=4,
     )
 
     effort: Literal["fast", "balanced", "thorough"] = "balanced"

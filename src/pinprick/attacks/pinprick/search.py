@@ -18,6 +18,7 @@ from pinprick.problem import Problem
 
 _STRIDE = 0.2  # the first of the signed steps, where pixel values run from 0 to 1
 _DENSE = 4  # an image with more than one unit in so many changed is annealed, not started anew
+_DENSE_TARGETED = 100  # the same with a target, where a new start has no other class to try
 _SHORTEST = 20  # a start that is not worth making
 
 
@@ -62,9 +63,11 @@ class Search:
         self._anneal(rows[again], stage, steps, trims, use)
 
     def _dense(self, rows: Tensor) -> Tensor:
-        """Where so many units are changed that signed steps must have led there."""
-        cost = self.best.cost[rows]
-        return cost.isfinite() & (cost > max(64, self.number // _DENSE))
+        """Where so many units are changed that a new start is unlikely to do better."""
+        cost, most = self.best.cost[rows], max(64, self.number // _DENSE)
+        if self._problem.goal.targets is not None:
+            most = max(32, self.number // _DENSE_TARGETED)
+        return cost.isfinite() & (cost > most)
 
     def _rank_rivals(self, rows: Tensor, passes: int) -> None:
         ranked = cheapest_rivals(self._problem[rows], self._units, passes)
