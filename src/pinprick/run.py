@@ -6,6 +6,7 @@ referee's own passes, one before and two after, are nobody's cost.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import torch
@@ -30,6 +31,8 @@ from pinprick.random import Streams
 from pinprick.result import AttackResult, join
 from pinprick.trace import Tracer
 from pinprick.types import Allowed, Images, Logits, Mask
+
+_FIRST = 3  # images without an answer, after which a remote model is taken to be down
 
 
 def run_attack(
@@ -122,9 +125,18 @@ def _batches(
     attack: Attack, facts: Card, model: Classifier, task: Task, seed: int
 ) -> Iterator[AttackResult]:
     with model.frozen():
-        check_classes(task, _answers(model, task.first_image(model.device)))
+        check_classes(task, _first_answer(model, task))
     for part in task.batches():
         yield from _attack_or_halve(attack, facts, model, part, seed)
+
+
+def _first_answer(model: Classifier, task: Task) -> Logits:
+    """What the model says of the first image, or of the next ones where a remote one fails."""
+    last = max(1, min(_FIRST, len(task))) - 1
+    for row in range(last):
+        with suppress(NoAnswer):
+            return _answers(model, task[row : row + 1].first_image(model.device))
+    return _answers(model, task[last:].first_image(model.device))
 
 
 def _attack_or_halve(
@@ -151,7 +163,7 @@ def _attack_batch(
     clock = _Clock(images.device)
     sent = model.sent
     with model.frozen():
-        clean_logits, unheard = _hear(model, images)
+        clean_logits, unheard = hear(model, images)
         todo = ~goal.met(clean_logits)
         todo[list(unheard)] = False
         if allowed is not None:
@@ -221,11 +233,11 @@ def judge(model: Classifier, adversarial: Images) -> tuple[Logits, Logits, dict[
     Where a remote model fails on the first there is a reason.
     """
     rounded = (adversarial * 255).round() / 255
-    logits, reasons = _hear(model, adversarial)
-    return logits, _hear(model, rounded)[0], reasons
+    logits, reasons = hear(model, adversarial)
+    return logits, hear(model, rounded)[0], reasons
 
 
-def _hear(model: Classifier, images: Images) -> tuple[Logits, dict[int, str]]:
+def hear(model: Classifier, images: Images) -> tuple[Logits, dict[int, str]]:
     """What the model says of ``images``; NaN where a remote one fails, and why, by place."""
     try:
         return _answers(model, images), {}
