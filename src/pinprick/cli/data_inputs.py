@@ -56,22 +56,23 @@ def read_data(
             remark(f"pinprick: {file.path}: {file.reason}")
         if not names:
             continue
-        logits = _ask(part, model, images)
+        logits, heard, unheard = _ask(part, model, images, names, proven=count is not None)
         if count is None:
             count = logits.shape[1]
             said = agree(data, model, count)[1]
             if said and not quiet:
                 remark(said)
-        some = agree(part[kept], model, count)[0]
+        some = agree(part[kept[heard]], model, count)[0]
+        photos = [names[row] for row in heard.tolist()]
         yield Inputs(
-            photos=names,
-            unreadable=unreadable,
-            images=images,
+            photos=photos,
+            unreadable=[*unreadable, *unheard],
+            images=images[heard],
             logits=logits,
             labels=some.labels,
-            label_from=["data"] * len(names),
+            label_from=["data"] * len(photos),
             label_words=[model.class_name(label) for label in some.labels.tolist()],
-            targets=_targets(target, some, names, model, logits),
+            targets=_targets(target, some, photos, model, logits),
             ids=some.indices,
         )
     if count is None:
@@ -138,9 +139,11 @@ def _name(part: Dataset, row: int) -> Named:
     return Named(f"{stem.replace('/', '-')}-{index}", Path(f"{part.source}[{index}]"))
 
 
-def _ask(part: Dataset, model: Classifier, images: Tensor) -> Tensor:
+def _ask(
+    part: Dataset, model: Classifier, images: Tensor, names: list[Named], *, proven: bool
+) -> tuple[Tensor, Tensor, list[Unreadable]]:
     try:
-        return ask(model, images)
+        return ask(model, images, names, proven=proven)
     except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise BadInput(

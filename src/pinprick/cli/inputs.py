@@ -11,8 +11,8 @@ from pinprick.cli.classes import find_class
 from pinprick.cli.console import remark
 from pinprick.cli.roll import Roll
 from pinprick.data.photographs import read_photographs
-from pinprick.data.pictures import Named, Photo, read_pictures
-from pinprick.errors import BadInput
+from pinprick.data.pictures import Named, Photo, Unreadable, read_pictures
+from pinprick.errors import BadInput, NoAnswer
 from pinprick.goal import least_likely
 from pinprick.intake import check_answers
 from pinprick.model import Classifier
@@ -50,21 +50,22 @@ def read_inputs(
     quiet: bool = False,
 ) -> Inputs:
     """Read the pictures, or those of the demo; say on stderr what is wrong with any of them."""
-    photos, unreadable = read_pictures(paths) if paths else (read_photographs(), [])
+    found, unreadable = read_pictures(paths) if paths else (read_photographs(), [])
     for file in unreadable:
         remark(f"pinprick: {file.path}: {file.reason}")
-    if not photos:
+    if not found:
         raise BadInput("there is no picture to work on")
-    for photo in photos:
+    for photo in found:
         if photo.remark and not quiet:
             remark(f"{photo.path}: {photo.remark}")
-    images = prepare(photos, model)
-    logits = ask(model, images)
+    images = prepare(found, model)
+    logits, heard, unheard = ask(model, images, found)
+    photos = [found[row] for row in heard.tolist()]
     true, label_from = find_labels(photos, model, logits, labels)
     return Inputs(
         photos=photos,
-        unreadable=unreadable,
-        images=images,
+        unreadable=[*unreadable, *unheard],
+        images=images[heard],
         logits=logits,
         labels=true,
         label_from=label_from,
@@ -73,7 +74,7 @@ def read_inputs(
             for label, source in zip(true.tolist(), label_from, strict=True)
         ],
         targets=None if target is None else find_targets(target, photos, model, logits, true),
-        ids=torch.arange(len(photos)),
+        ids=heard,
     )
 
 
@@ -90,14 +91,35 @@ def prepare(photos: Sequence[Photo], model: Classifier) -> Tensor:
     return torch.stack(images)
 
 
-def ask(model: Classifier, images: Tensor) -> Tensor:
-    """What the model says of any number of images, a few at a time."""
+def ask(
+    model: Classifier, images: Tensor, names: Sequence[Named], *, proven: bool = False
+) -> tuple[Tensor, Tensor, list[Unreadable]]:
+    """What the model says of any number of images, a few at a time.
+
+    Gives the answers, which images they are for, and those that a remote model fails on, which are
+    named on stderr. One that has not ``proven`` to work must answer for some of the first few.
+    """
+    answers: list[Tensor] = []
+    reasons: dict[int, str] = {}
     with model.frozen(), torch.no_grad():
-        answers = [
-            check_answers(model(part.to(model.device or part.device)), part).to(images.device)
-            for part in images.split(_SEVERAL)
-        ]
-    return torch.cat(answers)
+        for start in range(0, len(images), _SEVERAL):
+            part = images[start : start + _SEVERAL]
+            try:
+                logits = check_answers(model(part.to(model.device or part.device)), part)
+            except NoAnswer as error:
+                down = len(error.reasons) == len(part) and not (answers or proven)
+                if down or error.logits is None:
+                    raise
+                logits = error.logits
+                reasons |= {start + place: reason for place, reason in error.reasons.items()}
+            answers.append(logits.to(images.device))
+    heard = torch.tensor(
+        [row for row in range(len(images)) if row not in reasons], dtype=torch.long
+    )
+    unheard = [Unreadable(names[row].path, reason) for row, reason in sorted(reasons.items())]
+    for file in unheard:
+        remark(f"pinprick: {file.path}: {file.reason}")
+    return torch.cat(answers)[heard], heard, unheard
 
 
 def find_labels(

@@ -14,6 +14,7 @@ from pinprick.report.attack_figure import attack_figure
 from pinprick.report.png import read_png, save_figure, save_png
 from pinprick.report.row import Guess, Row, guess, make_rows, plain
 from pinprick.result import AttackResult
+from pinprick.run import hear
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,8 +96,8 @@ def _hang_one(
         )
         save_figure(drawing, figure)
     again = read_png(adversarial).to(model.device or result.images.device, result.images.dtype)
-    with model.frozen(), torch.no_grad():
-        logits = model(again.unsqueeze(0)).to(result.images.device)
+    with model.frozen():
+        logits = hear(model, again.unsqueeze(0))[0].to(result.images.device)
     return Exhibit(
         photo=photo,
         row=row,

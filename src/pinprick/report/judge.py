@@ -6,6 +6,7 @@ from PIL import Image
 
 from pinprick.model import Classifier
 from pinprick.report.row import Guess, guess
+from pinprick.run import hear
 from pinprick.types import Images
 
 
@@ -15,8 +16,8 @@ def judge_images(judge: Classifier, images: Images) -> list[Guess]:
     A judge of another size sees the image as 8-bit pixels resized as a whole, without a crop.
     """
     seen = torch.stack([_resized(image, judge.size) for image in images])
-    with judge.frozen(), torch.no_grad():
-        logits = judge(seen.to(judge.device or seen.device))
+    with judge.frozen():
+        logits = hear(judge, seen.to(judge.device or seen.device))[0]
     return [guess(row, judge) for row in logits.cpu()]
 
 

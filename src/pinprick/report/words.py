@@ -1,11 +1,14 @@
 """Numbers and classes as they are printed, in tables and under pictures alike."""
 
+import math
 import textwrap
 
 from pinprick.report.row import Guess, Row
 
 
 def said(guess: Guess) -> str:
+    if math.isnan(guess.confidence):  # as of a remote model that failed
+        return "no answer"
     return f"{guess.name} {guess.confidence:.2f}"
 
 
