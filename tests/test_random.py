@@ -1,11 +1,13 @@
 """Random numbers belong to an image, and are random."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pinprick import Streams
 
@@ -42,6 +44,54 @@ def test_a_longer_draw_begins_like_a_shorter_one(longer: int) -> None:
     streams = Streams(0, IDS)
     short = streams.uniform(4, step=0, use="test")
     assert torch.equal(streams.uniform(4 + longer, step=0, use="test")[:, :4], short)
+
+
+@pytest.mark.parametrize("places", [1, 40, 3000])
+def test_draws_made_ahead_are_those_made_one_by_one(places: int) -> None:
+    """On and on, with a gap, backwards, and by cuts that leave many images or few."""
+    whole = Streams(5, IDS)
+    cuts = {"all": IDS, "most": IDS[3:], "few": IDS[7:12], "twice": IDS.repeat(2)}
+    streams = {name: whole if name == "all" else whole[rows] for name, rows in cuts.items()}
+    for step in (*range(20), *range(24, 60, 2), 7, 6, 100, 101, 102):
+        for use in ("keys", "colours"):
+            alone = Streams(5, IDS).uniform(places, step=step, use=use)
+            for name, rows in cuts.items():
+                drawn = streams[name].uniform(places, step=step, use=use)
+                assert torch.equal(drawn, alone[rows])
+
+
+def test_what_is_drawn_can_be_written_to() -> None:
+    streams = Streams(0, IDS)
+    for step in (0, 1, 2, 1):
+        for drawn in (
+            streams.uniform(3, step=step, use="test"),
+            streams.integers(9, 3, step=step, use="test"),
+        ):
+            drawn.fill_(-1)
+    fresh = Streams(0, IDS).integers(9, 3, step=2, use="test")
+    assert torch.equal(streams.integers(9, 3, step=2, use="test"), fresh)
+
+
+@pytest.mark.slow
+def test_small_draws_of_many_steps_are_few_operations() -> None:
+    """Each operation is a kernel to start on a GPU, which takes longer than the numbers."""
+    streams, steps = Streams(0, IDS), 64
+    with CountOperations() as counter:
+        for step in range(steps):
+            streams.uniform(9, step=step, use="test")
+    assert counter.operations < 6 * steps
+
+
+class CountOperations(TorchDispatchMode):
+    """Counts what is computed while it is entered; views are free."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operations = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.operations += not func.is_view
+        return func(*args, **(kwargs or {}))
 
 
 def test_asking_twice_gives_the_same_and_asking_otherwise_another() -> None:

@@ -3,6 +3,10 @@
 A draw is addressed, not stateful: it is a hash of the seed, the image's own number, the step,
 what the draw is for, and the position in it. So an image draws the same numbers alone, in any
 batch, on any worker, and after a crash.
+
+A hash is some thirty small operations, which a GPU spends more time starting than doing. So where
+small draws follow each other step by step, the next ones are made in the same go and kept. That
+changes no number.
 """
 
 import math
@@ -13,21 +17,30 @@ from torch import Tensor
 
 from pinprick.types import Labels, Rows
 
+_AHEAD = 2**22  # numbers that are made in one go at most, unless one draw alone is more
+_AHEAD_ON_CPU = 2**20  # where they should stay in the cache
+_KEPT = 6  # uses whose numbers are kept
+
 
 class Streams:
     """One endless stream of random numbers for each image."""
 
     def __init__(self, seed: int, ids: Labels) -> None:
-        self._keys = _mix(ids + _mix(torch.tensor(_signed(seed), device=ids.device)))
+        self._source = _Source(_mix(ids + _mix(torch.tensor(_signed(seed), device=ids.device))))
+        self._rows: Labels | None = None  # of the source; None for all of them
 
     def __getitem__(self, rows: Rows) -> "Streams":
-        cut = object.__new__(Streams)
-        cut._keys = self._keys[rows]
+        keys, cut = self._source.keys, object.__new__(Streams)
+        mine = torch.arange(len(keys), device=keys.device) if self._rows is None else self._rows
+        mine = mine[rows]
+        cut._source, cut._rows = self._source, mine
+        if 2 * len(mine) < len(keys):  # few, for whom it does not pay to draw everyone's
+            cut._source, cut._rows = _Source(keys[mine]), None
         return cut
 
     def uniform(self, *shape: int, step: int, use: str) -> Tensor:
         """Numbers in [0, 1) of shape ``(batch, *shape)``; the same for the same step and use."""
-        return self._bits(shape, step, use).float().div(1 << 24)
+        return self._bits(shape, step, use) * _UNIT
 
     def normal(self, *shape: int, step: int, use: str) -> Tensor:
         """Standard normal numbers of shape ``(batch, *shape)``, by Box and Muller."""
@@ -40,15 +53,45 @@ class Streams:
         return (self._bits(shape, step, use) * high) >> 24
 
     def _bits(self, shape: tuple[int, ...], step: int, use: str) -> Tensor:
-        """24 random bits for each place, as int64."""
-        salt = zlib.crc32(use.encode()) * 2**20 + step
-        key = _mix(self._keys + salt)
-        place = torch.arange(math.prod(shape), device=key.device)
-        bits = _mix(key.unsqueeze(1) + place * _ODD)
-        return ((bits >> 40) & 0xFFFFFF).view(len(key), *shape)
+        """24 random bits for each place, as int64; not to be written to."""
+        bits = self._source.bits(math.prod(shape), step, use, self._rows)
+        return bits.view(len(bits), *shape)
+
+
+class _Source:
+    """The keys of some images, and the numbers that were drawn from them last.
+
+    Numbers are kept by use and size of the draw, as the steps they are for and a tensor of shape
+    (image, step, place). As long as a use goes on step by step, twice as many steps as the last
+    time are drawn at once, so that few numbers are in vain wherever it ends.
+    """
+
+    def __init__(self, keys: Tensor) -> None:
+        self.keys = keys
+        self._kept: dict[tuple[str, int], tuple[range, Tensor]] = {}
+
+    def bits(self, count: int, step: int, use: str, rows: Labels | None) -> Tensor:
+        """24 random bits for each of ``count`` places, for all images or some rows of them."""
+        salt = zlib.crc32(use.encode()) * 2**20
+        ahead = _AHEAD_ON_CPU if self.keys.is_cpu else _AHEAD
+        most = ahead // max(1, len(self.keys) * count)
+        if most < 2:
+            keys = self.keys if rows is None else self.keys[rows]
+            return _hash(keys, salt + step, 1, count)[:, 0]
+        steps, bits = self._kept.pop((use, count), (range(0), self.keys))
+        if step not in steps:
+            soon = 0 <= step - steps.stop <= len(steps)
+            steps = range(step, step + (min(2 * len(steps), most) if soon and steps else 1))
+            bits = _hash(self.keys, salt + step, len(steps), count)
+        self._kept[use, count] = steps, bits
+        if len(self._kept) > _KEPT:
+            del self._kept[next(iter(self._kept))]  # the one not used for longest
+        drawn = bits[:, step - steps.start]
+        return drawn if rows is None else drawn[rows]
 
 
 _ODD = -7046029254386353131  # the 64-bit golden ratio, as a signed number
+_UNIT = torch.tensor(2**-24, dtype=torch.float32)
 
 
 def _signed(seed: int) -> int:
@@ -56,9 +99,22 @@ def _signed(seed: int) -> int:
     return (seed + 2**63) % 2**64 - 2**63
 
 
+def _hash(keys: Tensor, salt: int, steps: int, count: int) -> Tensor:
+    """24 random bits for each key, each of some salts in a row, and each place."""
+    key = _mix(keys.unsqueeze(1) + torch.arange(salt, salt + steps, device=keys.device))
+    place = torch.arange(count, device=keys.device) * _ODD
+    bits = _stir(key.unsqueeze(2) + place)  # what _mix does after it leaves the upper bits alone
+    return bits.bitwise_right_shift_(40).bitwise_and_(0xFFFFFF)
+
+
 def _mix(x: Tensor) -> Tensor:
     """Splitmix64's finaliser on int64, where arithmetic wraps and shifts are made logical."""
-    x = x * _ODD
-    x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -4658895280553007687
-    x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
+    x = _stir(x)
     return x ^ ((x >> 31) & 0x1FFFFFFFF)
+
+
+def _stir(x: Tensor) -> Tensor:
+    """All of it but the last line."""
+    x = x * _ODD
+    x = x.bitwise_xor_((x >> 30).bitwise_and_(0x3FFFFFFFF)).mul_(-4658895280553007687)
+    return x.bitwise_xor_((x >> 27).bitwise_and_(0x1FFFFFFFFF)).mul_(-7723592293110705685)
