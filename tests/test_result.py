@@ -1,5 +1,6 @@
 """Results: what is worked out from what was measured."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,6 +61,9 @@ def test_robust_accuracy_is_over_all_images_and_counts_clean_errors() -> None:
     assert result.robust_accuracy(2, "elements") == 1.0
     wrong = result_of(images, images, goal=Goal(torch.tensor([1, 0, 0, 0])))
     assert wrong.robust_accuracy(0) == 0.75
+    last = torch.tensor([3])
+    unheard = replace(result, clean_logits=result.clean_logits.index_fill(0, last, torch.nan))
+    assert unheard.robust_accuracy(0) == 0.75
 
 
 def test_the_smallest_change_counts() -> None:

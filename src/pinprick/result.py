@@ -106,9 +106,14 @@ class AttackResult:
         return self.success[self.correct].double().mean().item()
 
     def robust_accuracy(self, budget: int, unit: Literal["elements", "pixels"] = "pixels") -> float:
-        """Share of all images that a change of so many units does not fool, nor none at all."""
+        """Share of all images that a change of so many units does not fool, nor none at all.
+
+        An image whose clean logits are not finite, as where a remote model failed, withstands
+        nothing.
+        """
         needed = self.needed_pixels if unit == "pixels" else self.needed_elements
-        return (needed > budget).double().mean().item()
+        heard = self.clean_logits.isfinite().all(dim=1)
+        return (heard & (needed > budget)).double().mean().item()
 
     @property
     def delta(self) -> Images:

@@ -148,6 +148,12 @@ def test_the_embedded_model_is_fooled_and_knows_known_labels(run: Run, tmp_path:
     assert len(list((tmp_path / "pinprick-out").glob("*-adversarial.png"))) == 5
 
 
+def test_an_attack_without_stages_says_nothing_of_them(run: Run, picture: Path) -> None:
+    shell = run("attack", picture, *MODEL)
+    assert "robust accuracy" not in shell.out
+    assert "stage" not in shell.out
+
+
 def test_a_trace_is_written_where_it_is_asked_for(run: Run, picture: Path, tmp_path: Path) -> None:
     run("attack", picture, *MODEL)
     path = tmp_path / "pinprick-out" / "result.json"
@@ -171,7 +177,12 @@ def test_auto_names_its_stages_and_flags_a_masked_gradient(
     shell = run("attack", picture, "--model", "cli_test_models:colours", *few)
     assert "fooled by pinprick" in shell.out
     assert "masked_gradients" not in shell.out
-    assert json.loads(path.read_text())["flags"] == []
+    line = "robust accuracy: 100 % at 4 pixels (1 of 1), 0 % at 20 pixels (0 of 1)"
+    assert line in shell.out.splitlines()
+    document = json.loads(path.read_text())
+    assert document["flags"] == []
+    withstand = [(one["budget"], one["withstand"]) for one in document["robust_accuracy"]]
+    assert withstand == [(4, 1), (20, 0)]
     for name in ("second", "third"):
         (tmp_path / f"{name}.png").write_bytes(picture.read_bytes())
     pictures = (picture, tmp_path / "second.png", tmp_path / "third.png")
@@ -186,3 +197,14 @@ def test_auto_names_its_stages_and_flags_a_masked_gradient(
     assert row["masked_gradient"]
     assert row["found_by"] == "sparse_rs"
     assert sum(forwards for forwards, _ in row["stages"].values()) == row["forwards"]
+    stages = document["stages"]
+    for count in ("forwards", "backwards"):
+        spent = sum(row[count] for row in document["images"])
+        assert sum(stage[count] for stage in stages.values()) == spent
+    assert {name: stage["found"] for name, stage in stages.items()} == {
+        "pinprick": 0,
+        "sparse_pgd": 0,
+        "sparse_rs": 3,
+    }
+    told = f"sparse_rs {stages['sparse_rs']['forwards']} + 0 3"
+    assert told in [" ".join(line.split()) for line in shell.out.splitlines()]

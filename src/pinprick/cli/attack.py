@@ -41,7 +41,7 @@ def main(
     from collections.abc import Iterator
     from functools import partial
 
-    from pinprick.attacks.build import build
+    from pinprick.attacks.build import build, describe
     from pinprick.cli.attack_output import attack_document, print_attacks
     from pinprick.cli.console import remark, watch
     from pinprick.cli.data_inputs import open_data, read_data
@@ -100,7 +100,7 @@ def main(
     if json:
         typer.echo(as_json(diary.document))
     else:
-        print_attacks(title, shown, roll)
+        print_attacks(title, shown, roll, describe(chosen))
     if not quiet:
         remark(f"pictures, figures and result.json are in {out}")
     if roll.unreadable:

@@ -1,6 +1,6 @@
 """What ``pinprick attack`` prints and writes: a table for people, a document for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +10,7 @@ from pinprick.checks import Flag, flag_masked
 from pinprick.cli.console import print_table
 from pinprick.cli.place import surroundings
 from pinprick.cli.roll import Roll, print_note
+from pinprick.cli.worst_output import print_worst, worst_document
 from pinprick.model import Classifier
 from pinprick.report.gallery import Exhibit
 from pinprick.report.words import fate, said, share
@@ -28,13 +29,16 @@ COLUMNS = (
 )
 
 
-def print_attacks(title: str, shown: Sequence[Exhibit], roll: Roll) -> None:
-    """The table, and how many were fooled of those that were right."""
+def print_attacks(
+    title: str, shown: Sequence[Exhibit], roll: Roll, attack: Mapping[str, Any]
+) -> None:
+    """The table, how many were fooled of those that were right, and who withstands how much."""
     typer.echo(title)
     print_table(COLUMNS, [_cells(*pair) for pair in zip(shown, roll.label_words, strict=True)])
     right = [exhibit for exhibit in shown if exhibit.row.correct]
     fooled = sum(exhibit.row.success for exhibit in right)
     typer.echo(f"fooled {fooled} of {len(right)} that were right to begin with")
+    print_worst(worst_document(attack, [exhibit.row for exhibit in shown]))
     for flag in _flags(shown):
         typer.echo(f"{flag.name}: {flag.sentence}; {flag.advice}")
     print_note(roll)
@@ -66,6 +70,7 @@ def attack_document(
         **surroundings(model),
         "unreadable": roll.unreadable_files(),
         "flags": [asdict(flag) for flag in _flags(shown)],
+        **worst_document(result.attack, [exhibit.row for exhibit in shown]),
         "images": [
             {**exhibit.plain(), "label_from": source}
             for exhibit, source in zip(shown, roll.label_from, strict=False)
