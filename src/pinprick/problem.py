@@ -78,6 +78,8 @@ class Problem:
     def __getitem__(self, rows: Rows) -> "Problem":
         cut = object.__new__(Problem)
         cut.__dict__.update(self.__dict__)
+        if rows.dtype == torch.bool:
+            rows = rows.nonzero().squeeze(1)  # once, since a GPU has to be waited for
         cut.images, cut.goal, cut.rng = self.images[rows], self.goal[rows], self.rng[rows]
         cut.allowed = None if self.allowed is None else self.allowed[rows]
         cut.start = None if self.start is None else self.start[rows]
@@ -104,6 +106,8 @@ class Problem:
     @property
     def refused(self) -> Mask:
         """Which images were refused an answer: what they ask from now on is in vain."""
+        if not self.may_refuse and not self.tally.failures:
+            return self.tally.no.expand(len(self))
         return self.tally.refused[self._rows]
 
     @property
@@ -200,8 +204,8 @@ class Problem:
         return logits, heard
 
     def _answers(self, images: Images) -> tuple[Logits, Mask]:
-        self.tally.forwards.index_add_(0, self._rows, torch.ones_like(self._rows))
-        heard = torch.ones_like(self._rows, dtype=torch.bool)
+        self.tally.forwards.index_add_(0, self._rows, self.tally.one.expand(len(self)))
+        heard = self.tally.yes.expand(len(self))
         if self._gradients and torch.is_grad_enabled() and images.requires_grad:
             return self._model(_CountBackward.apply(images, self.tally, self._rows)), heard
         try:
@@ -210,6 +214,7 @@ class Problem:
         except NoAnswer as error:
             if error.logits is None or self._clean_logits is None:
                 raise
+            heard = heard.clone()
             heard[list(error.reasons)] = False
             self.tally.note_failures(self._rows, error.reasons)
             logits: Logits = error.logits
@@ -227,6 +232,7 @@ class Tally:
         flat: Gradients that came back all zero.
         stages: The passes of each stage of an attack that has several, in order.
         found_by: The stage that found what is best for each image, by number; -1 for none.
+        one, yes, no: Made once, to be expanded to as many rows as there are.
     """
 
     def __init__(
@@ -246,6 +252,8 @@ class Tally:
         self.stages: dict[str, Passes] = {}
         self.found_by: Counts = torch.full_like(self.forwards, -1)
         self.max_forwards, self.max_backwards, self.strict = max_forwards, max_backwards, strict
+        self.one = torch.ones((), dtype=torch.long, device=device)
+        self.yes, self.no = self.one == 1, self.one == 0
 
     def may_forward(self, rows: Tensor) -> Mask:
         """Which of the questions may be asked; the others are refused."""
@@ -279,7 +287,7 @@ class Tally:
         )
 
     def note_gradient(self, rows: Tensor, grad: Images) -> None:
-        self.flat.index_add_(0, rows, (grad.flatten(1).abs().amax(dim=1) == 0).long())
+        self.flat.index_add_(0, rows, grad.flatten(1).any(dim=1).logical_not().long())
 
     def _within(self, spent: Tensor, rows: Tensor, limit: int, kind: str) -> Mask:
         within = spent[rows] + _copies_before(rows) < limit
@@ -310,7 +318,7 @@ class _CountBackward(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         within = ctx.tally.may_backward(ctx.rows)
         if within is None:
-            ctx.tally.backwards.index_add_(0, ctx.rows, torch.ones_like(ctx.rows))
+            ctx.tally.backwards.index_add_(0, ctx.rows, ctx.tally.one.expand(len(ctx.rows)))
             return grad, None, None
         ctx.tally.backwards.index_add_(0, ctx.rows, within.long())
         return grad.where(within.view(-1, 1, 1, 1), 0), None, None

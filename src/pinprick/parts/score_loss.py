@@ -18,4 +18,4 @@ def score_loss(goal: Goal, logits: Logits, name: ScoreLoss | None = None) -> Per
     by_margin = goal.targets is None if name is None else name == "margin"
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     loss = goal.margin(logits) if by_margin else goal.cross_entropy(logits)
-    return loss.where(~loss.isnan(), torch.inf)
+    return loss.nan_to_num(nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
