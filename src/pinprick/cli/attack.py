@@ -1,5 +1,6 @@
 """``pinprick attack``: fool a model on pictures, and show what it took."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,11 +18,25 @@ def main(
     limit: options.Limit = None,
     label: options.Labels = None,
     target: options.Target = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|data",
+            help="Begin at what --save wrote of these pictures, on another model; or, with --data, "
+            "at images of the class of --target.",
+        ),
+    ] = None,
     figures: Annotated[
         int | None,
         typer.Option(min=0, metavar="COUNT", help="Draw at most so many figures; all by default."),
     ] = None,
     out: options.Folder = options.DEFAULT_FOLDER,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the result, images and all, to this file, for --start."
+        ),
+    ] = None,
     seed: options.Seed = 0,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
@@ -41,7 +56,7 @@ def main(
     from collections.abc import Iterator
     from functools import partial
 
-    from pinprick.attacks.build import build, describe
+    from pinprick.attacks.build import build
     from pinprick.cli.attack_output import attack_document, print_attacks
     from pinprick.cli.console import remark, watch
     from pinprick.cli.data_inputs import open_data, read_data
@@ -49,6 +64,7 @@ def main(
     from pinprick.cli.inputs import Inputs, read_inputs
     from pinprick.cli.place import choose_batch_size, load_on
     from pinprick.cli.roll import Roll
+    from pinprick.cli.starts import check_place, keep, open_start
     from pinprick.data.pictures import Named
     from pinprick.report.gallery import Exhibit, hang
     from pinprick.result import AttackResult
@@ -56,6 +72,8 @@ def main(
 
     options.check_data_options(data, images, label, limit)
     chosen = build(options.read_attack(attack, option or []))
+    check_place(save)
+    begin = open_start(start, data, root=root, target=target, seed=seed)
     open_folder(out)
     asked = None if data is None else open_data(data, root=root, limit=limit)
     classifier = load_on(model, device, trust=trust)
@@ -85,22 +103,27 @@ def main(
                 seed=seed,
                 ids=group.ids,
                 batch_size=choose_batch_size(batch_size, classifier),
+                start=begin(group, classifier),
                 trace=trace,
             )
 
     title = f"{chosen.card.title} on {classifier.name}"
     shown: list[Exhibit] = []
+    results: list[AttackResult] = []
     with Diary(out / "result.json") as diary:  # so that a run that is stopped loses nothing
         for result in watch(batches(), total, title, quiet=quiet):
+            results += [result] if save is not None else []
             photos = names[len(shown) : len(shown) + len(result)]
             left = None if figures is None else figures - len(shown)
             shown += hang(result, photos, classifier, out, title=title, figures=left)
             words = None if asked is None else asked.words
             diary.write(partial(attack_document, result, shown, roll, classifier, words))
+    if save is not None:
+        keep(results, save)
     if json:
         typer.echo(as_json(diary.document))
     else:
-        print_attacks(title, shown, roll, describe(chosen))
+        print_attacks(title, shown, roll, diary.document["attack"])
     if not quiet:
         remark(f"pictures, figures and result.json are in {out}")
     if roll.unreadable:

@@ -38,6 +38,7 @@ def print_attacks(
     right = [exhibit for exhibit in shown if exhibit.row.correct]
     fooled = sum(exhibit.row.success for exhibit in right)
     typer.echo(f"fooled {fooled} of {len(right)} that were right to begin with")
+    _print_start(shown, attack.get("started_from"))
     print_worst(worst_document(attack, [exhibit.row for exhibit in shown]))
     for flag in _flags(shown):
         typer.echo(f"{flag.name}: {flag.sentence}; {flag.advice}")
@@ -84,6 +85,17 @@ def _flags(shown: Sequence[Exhibit]) -> list[Flag]:
     return flag_masked(
         sum(row.masked_gradient for row in rows), sum(row.backwards > 0 for row in rows)
     )
+
+
+def _print_start(shown: Sequence[Exhibit], made_by: Mapping[str, Any] | None) -> None:
+    """What the passes of the table leave out: those of the attack that this one began at."""
+    spent = [exhibit.row.start for exhibit in shown if exhibit.row.start is not None]
+    if made_by is not None and "model" in made_by:
+        forwards, backwards = (sum(passes) for passes in zip(*spent, strict=True))
+        typer.echo(
+            f"begun at what {made_by['name']} made on {made_by['model']}, whose {forwards} + "
+            f"{backwards} passes in all are listed apart"
+        )
 
 
 def _cells(exhibit: Exhibit, label: str) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ class Row:
         found_by: The stage of the attack that found it, where there are several.
         masked_gradient: Whether it was found without gradients after a search with them.
         stages: Forward and backward passes of each stage by name.
+        start: The same of the attack on another model that this one began at, if there is one.
         trace: How it came to its result, step by step; None unless that was asked for.
     """
 
@@ -79,6 +80,7 @@ class Row:
     found_by: str = ""
     masked_gradient: bool = False
     stages: dict[str, tuple[int, int]] = field(default_factory=dict)
+    start: tuple[int, int] | None = None
     trace: tuple[Step, ...] | None = None
 
 
@@ -127,6 +129,9 @@ def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
                     name: (int(passes.forwards[i]), int(passes.backwards[i]))
                     for name, passes in result.stages.items()
                 },
+                start=None
+                if result.start is None
+                else (int(result.start.forwards[i]), int(result.start.backwards[i])),
                 trace=None if result.trace is None else _steps(result.trace, i),
             )
         )
