@@ -4,8 +4,9 @@
 
 Both take turns in one run, after a turn of each to warm up. The bare pass is one forward and one
 backward of each image's largest logit, down to the images, in evaluation mode. Grad-CAM finds its
-layer itself the first time, unless ``--layer`` names one. The images are noise: what they show makes no
-difference to the time. On a CPU it is processor time, which other programs weigh on little.
+layer itself the first time, unless ``--layer`` names one. The images are noise, with as many
+channels as the network takes: what they show makes no difference to the time. On a CPU it is
+processor time, which other programs weigh on little.
 """
 
 import argparse
@@ -19,6 +20,11 @@ from torch import nn
 from pinprick import Classifier, load_model
 from pinprick.explain.gradcam import gradcam
 from pinprick.types import Images
+
+
+def channels_of(net: nn.Module) -> int:
+    """As many as its first convolution takes; three where it has none."""
+    return next((one.in_channels for one in net.modules() if isinstance(one, nn.Conv2d)), 3)
 
 
 def bare(model: Classifier, images: Images) -> None:
@@ -55,8 +61,9 @@ def main() -> None:
     assert isinstance(model.net, nn.Module), "a network is needed for backward passes"
     model.net.to(options.device)
     height, width = model.size or (224, 224)
-    channels = len(model.mean) if model.mean else 3
-    images = torch.rand(options.batch_size, channels, height, width, device=options.device)
+    images = torch.rand(
+        options.batch_size, channels_of(model.net), height, width, device=options.device
+    )
 
     def explain() -> None:
         gradcam(model, images, layer=options.layer, batch_size=options.batch_size)
