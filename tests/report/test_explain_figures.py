@@ -239,6 +239,32 @@ def test_a_failed_attack_says_so(told: Explained, model: Classifier, row: Row) -
     assert not figure.legends
 
 
+def test_an_image_that_needed_no_attack_is_not_called_adversarial(
+    told: Explained, model: Classifier, row: Row
+) -> None:
+    (views, *_) = views_of(told, model, 1)
+    wrong = replace(told.explanations[0], status="skipped", groups=(), changed_pixels=0)
+    figure = explain_figure(row, wrong, *views, title="picture")
+    assert [axes.get_title() for axes in figure.axes[3:]] == [
+        "not attacked",
+        "Grad-CAM, not attacked",
+        "Guided Grad-CAM, not attacked",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spare", "words"),
+    [(0, "none to spare"), (2, "2 to spare"), (None, "too many to see whether one can be spared")],
+)
+def test_the_headline_says_whether_pixels_can_be_spared(
+    told: Explained, model: Classifier, row: Row, spare: int | None, words: str
+) -> None:
+    (views, *_) = views_of(told, model, 1)
+    explanation = replace(told.explanations[0], spare_pixels=spare)
+    figure = explain_figure(row, explanation, *views, title="picture")
+    assert figure.get_suptitle().endswith(f", {words}")
+
+
 def test_a_network_without_relus_says_why_there_is_no_guided_map(told: Explained) -> None:
     gelus = Classifier(net(nn.GELU()), name="gelus")
     (pair, *_) = views_of(told, gelus, 1)
@@ -263,6 +289,11 @@ def test_a_map_of_zeros_is_drawn_and_told(told: Explained, model: Classifier, ro
     empty = replace(clean, heat=torch.zeros_like(clean.heat))
     figure = explain_figure(row, told.explanations[0], empty, adversarial, title="picture")
     assert figure.axes[1].get_xlabel() == "for red\nzero everywhere"
+    assert figure.axes[2].get_xlabel() == "for red"
+    assert clean.guided is not None
+    empty = replace(empty, guided=torch.zeros_like(clean.guided))
+    figure = explain_figure(row, told.explanations[0], empty, adversarial, title="picture")
+    assert figure.axes[2].get_xlabel() == "for red\nzero everywhere"
 
 
 def test_maps_of_grey_images_and_of_nothing_are_drawn() -> None:

@@ -54,6 +54,7 @@ def explain_figure(
     figure.suptitle(f"{title}\n{_headline(row, told)}", fontsize=11, parse_math=False)
     above, below = figure.subplots(2, 3)
     state = "adversarial" if row.success else "after the attack"
+    state = "not attacked" if told.status == "skipped" else state
     draw_picture(above[0], clean.picture)
     write_around(above[0], "clean", said_below(row.clean, 32), size=10)
     draw_picture(below[0], adversarial.picture)
@@ -92,6 +93,7 @@ def _draw_maps(first: Axes, second: Axes, views: Views, told: Explanation, which
     else:
         draw_guided(second, views.guided)
         _mark(second, told, views.picture)
+        name += "" if bool((views.guided != 0).any()) else "\nzero everywhere"
     write_around(second, f"Guided Grad-CAM, {which}", name, size=10)
 
 
@@ -107,7 +109,9 @@ def _headline(row: Row, told: Explanation) -> str:
     pixels, groups = told.changed_pixels, len(told.groups)
     amount = f"{pixels} changed pixel{'s' if pixels != 1 else ''}"
     amount += f" in {groups} group{'s' if groups != 1 else ''}"
-    spare = "" if told.spare_pixels is None else f", {told.spare_pixels or 'none'} to spare"
+    spare = f", {told.spare_pixels or 'none'} to spare"
+    if told.spare_pixels is None:
+        spare = ", too many to see whether one can be spared" if told.status == "fooled" else ""
     return f"{outcome}; {amount}{spare}{wanted}"
 
 
