@@ -38,7 +38,11 @@ def print_totals(totals: Totals) -> None:
     )
     _print_flips(totals)
     _print_places(totals)
-    typer.echo(f"largest standard error {totals.largest_error:.1%} of the margin's change")
+    empty = totals.no_true_map + totals.no_adversarial_map
+    if empty:
+        typer.echo(f"{empty} {'map is' if empty == 1 else 'maps are'} zero everywhere and left out")
+    error = f"{100 * totals.largest_error:.1f} %"
+    typer.echo(f"largest standard error {error} of the margin's change")
 
 
 def _print_flips(totals: Totals) -> None:
@@ -52,7 +56,7 @@ def _print_flips(totals: Totals) -> None:
 
 
 def _print_places(totals: Totals) -> None:
-    """Where groups lie; nothing where there were no maps."""
+    """Where groups lie; nothing where there were no maps, or all were zero."""
     if not totals.inside.images and not totals.table.groups:
         return
     print_table(
@@ -68,9 +72,6 @@ def _print_places(totals: Totals) -> None:
         f"chance {percent(totals.inside_chance)}; beyond random shifts (p < 0.05) in "
         f"{percent(totals.inside_significant)} of images"
     )
-    empty = totals.no_true_map + totals.no_adversarial_map
-    if empty:
-        typer.echo(f"{empty} maps are zero everywhere and left out")
 
 
 def association(table: Association) -> str:
