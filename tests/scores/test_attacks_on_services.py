@@ -122,6 +122,33 @@ def test_an_image_that_the_service_fails_on_keeps_its_best_and_the_rest_go_on(
     assert len(flaky.received) == asked.sent.requests
 
 
+@pytest.mark.parametrize("name", ["sparse_evo", "hopskipjump"])
+@pytest.mark.parametrize("fault", ["503", "422", "drop", "shape", "nan"])
+def test_attacks_by_classes_alone_go_on_as_well(
+    name: str, fault: str, flaky: Flaky, images: Tensor, labels: Tensor
+) -> None:
+    attack = build({"name": name, "queries": 40})
+    tops = Classifier(
+        lambda some: torch.eye(4)[plain_model()(some).argmax(dim=1)], access="labels", name="tops"
+    )
+    whole = run_attack(attack, tops, images, labels, allowed=SHUT)
+    assert whole.success[2:].any()
+    healthy = run_attack(attack, service(flaky, access="labels"), images, labels, allowed=SHUT)
+    assert torch.equal(healthy.adversarial, whole.adversarial)
+    assert torch.equal(healthy.forwards, whole.forwards)
+    flaky.fault, flaky.patience = fault, {images[1, 0, 0, 0].item(): 6}  # of these the clean one
+    asked = service(flaky, access="labels")
+    result = run_attack(attack, asked, images, labels, allowed=SHUT)
+    rest = torch.tensor([0, 2, 3, 4])
+    assert torch.equal(result.adversarial[rest], whole.adversarial[rest])
+    assert torch.equal(result.forwards[rest], whole.forwards[rest])
+    spent = int(result.forwards[1])
+    assert 5 <= spent < whole.forwards[1]
+    held = run_attack(attack, tops, images, labels, allowed=SHUT, max_forwards=spent)
+    assert torch.equal(result.adversarial[1], held.adversarial[1])  # all that was paid for is used
+    assert result.success[1] or result.remarks[1].startswith("service did not answer in ")
+
+
 def test_an_answer_that_comes_too_late_is_no_answer(
     flaky: Flaky, images: Tensor, labels: Tensor
 ) -> None:
