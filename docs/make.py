@@ -43,7 +43,7 @@ def make_picture() -> None:
 def make_explanation() -> None:
     """Explain the attack on the rocket and keep both figures, smaller and in few colours."""
     with tempfile.TemporaryDirectory() as folder:
-        _run("explain", folder)
+        _run("explain", folder, "--option", "effort=balanced")  # as picture does
         for found, kept in (("explained", "explanation"), ("effects", "effects")):
             with Image.open(Path(folder) / f"rocket-{found}.png") as figure:
                 high = round(figure.height * _WIDE / figure.width)
@@ -61,9 +61,9 @@ def _in_few_colours(picture: Image.Image) -> Image.Image:
     return picture.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
 
 
-def _run(command: str, folder: str) -> None:
+def _run(command: str, folder: str, *more: str) -> None:
     rocket = {photo.name: photo.path for photo in read_photographs()}["rocket"]
-    subprocess.run(["pinprick", command, rocket, "--out", folder], check=True)
+    subprocess.run(["pinprick", command, rocket, "--out", folder, *more], check=True)
 
 
 MAKERS = {"table": make_table, "picture": make_picture, "explanation": make_explanation}

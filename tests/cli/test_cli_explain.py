@@ -47,6 +47,18 @@ def gelus():
     return _model(nn.GELU(), "gelus")
 
 
+def zeros():
+    """Every class counts against what its plane sees, so every map is zero."""
+    model = _model(nn.ReLU(), "zeros")
+    model.net[4].weight.data = 10 * (torch.eye(3) - 1.5)
+    return model
+
+
+def flat():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(192, 3)).eval()
+    return Classifier(net, size=(8, 8), prepare=short_side_and_crop(8, 8), name="flat")
+
+
 def scores():
     model = relus()
     return Classifier(model.net, size=(8, 8), prepare=model.prepare, access="scores", name="scores")
@@ -165,6 +177,35 @@ def test_what_does_not_fit_is_one_line(
     assert (shell.status, shell.out) == (2, "")
     assert message in shell.err
     assert len(shell.err.splitlines()) == 1
+
+
+def test_a_network_without_maps_is_told_before_it_is_attacked(
+    run: Run, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flat = ("--model", "cli_explain_models:flat", "--attack", "greedy", *FEW)
+    assert run("explain", picture, *flat, "--layer", "none").status == 0
+    monkeypatch.setattr("pinprick.run.attack_batches", lambda *_, **__: pytest.fail("attacked"))
+    for layer, end in (
+        ((), "; --layer none explains without maps\n"),
+        (("--layer", "1"), "; --layer none explains without maps\n"),
+        (("--layer", "conv9"), "no layer is called 'conv9'; known: 0, 1\n"),
+    ):
+        shell = run("explain", picture, *flat, *layer)
+        assert (shell.status, shell.out) == (2, "")
+        assert shell.err.endswith(end)
+
+
+def test_maps_of_zeros_are_counted_and_left_out(run: Run) -> None:
+    zeros = ("--model", "cli_explain_models:zeros", "--attack", "greedy", *FEW)
+    shell = run("explain", *zeros, "--data", "tensors:six.safetensors", "--limit", "2")
+    assert "\n4 maps are zero everywhere and left out\n" in shell.out
+    assert "where it lies" not in shell.out
+
+
+def test_pinprick_searches_quickly_unless_told_otherwise(run: Run, picture: Path) -> None:
+    for more, effort in ((), "fast"), (("--option", "effort=balanced"), "balanced"):
+        shell = run("explain", picture, *MODEL, *FEW, "--json", *more)
+        assert json.loads(shell.out)["attack"]["effort"] == effort
 
 
 def test_broken_files_are_named_and_the_others_explained(

@@ -70,6 +70,9 @@ def main(
     Grad-CAM, one with the effects of each group of pixels, and explanation.json with every number,
     to a folder. With --data it also says what holds over all images.
 
+    The attack pinprick searches with effort=fast here, unless --option says otherwise: pixels that
+    can be spared are put back before anything is explained.
+
     The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
     that is no picture; the other files are explained all the same.
     """
@@ -80,7 +83,7 @@ def main(
     from pinprick.cli.console import remark, watch
     from pinprick.cli.data_inputs import open_data, read_data
     from pinprick.cli.explain_output import explain_document, print_explanations
-    from pinprick.cli.explain_steps import as_settings, explain_batches
+    from pinprick.cli.explain_steps import as_settings, check_layer, explain_batches
     from pinprick.cli.folder import Diary, as_json, open_folder
     from pinprick.cli.inputs import Inputs, read_inputs
     from pinprick.cli.place import choose_batch_size, load_on
@@ -93,7 +96,7 @@ def main(
     from pinprick.run import attack_batches
 
     options.check_data_options(data, images, label, limit)
-    chosen = build(options.read_attack(attack, option or []))
+    chosen = build(options.read_attack(attack, option or [], quick=True))
     settings = as_settings(grouping, chosen, seed)
     open_folder(out)
     asked = None if data is None else open_data(data, root=root, limit=limit)
@@ -114,6 +117,8 @@ def main(
 
     def batches() -> Iterator[AttackResult]:
         for group in groups:
+            if not names:
+                check_layer(classifier, group.images, layer)
             names.extend(group.photos)
             roll.add(group)
             yield from attack_batches(

@@ -7,11 +7,14 @@ from torch import nn
 
 from pinprick.attacks.card import Attack
 from pinprick.cli.console import remark
+from pinprick.errors import BadInput
 from pinprick.explain.explained import Explained, explain_result
+from pinprick.explain.gradcam import gradcam
 from pinprick.explain.settings import NoiseSettings
 from pinprick.model import Classifier
 from pinprick.parts.choice import check_choice
 from pinprick.result import AttackResult
+from pinprick.types import Images
 
 NO_LAYER = "none"
 
@@ -28,6 +31,16 @@ def as_settings(grouping: str | None, attack: Attack, seed: int) -> NoiseSetting
     return NoiseSettings(grouping=cast(Any, grouping), seed=seed)
 
 
+def check_layer(model: Classifier, images: Images, layer: str | None) -> None:
+    """Raise ``BadInput`` where there are no maps to be had, before time goes into an attack."""
+    if layer == NO_LAYER or (layer is None and not _shows_layers(model)):
+        return
+    try:
+        gradcam(model, images[:1], layer=layer)
+    except BadInput as error:
+        raise BadInput(f"{error}; --layer {NO_LAYER} explains without maps") from error
+
+
 def explain_batches(
     batches: Iterable[AttackResult],
     model: Classifier,
@@ -39,7 +52,7 @@ def explain_batches(
 ) -> Iterator[Explained]:
     """Each batch explained, with maps where the model has layers and ``layer`` is not "none"."""
     maps = layer != NO_LAYER
-    if maps and (model.access != "network" or not isinstance(model.net, nn.Module)):
+    if maps and not _shows_layers(model):
         if layer is None and not quiet:
             remark(f"{model.name} shows no layers, so there are no maps to hold the change against")
         maps = layer is not None  # a layer that was asked for and is not there is an error
@@ -49,3 +62,7 @@ def explain_batches(
         )
         layer = NO_LAYER if told.true_maps is None else told.true_maps.layer  # found once
         yield told
+
+
+def _shows_layers(model: Classifier) -> bool:
+    return model.access == "network" and isinstance(model.net, nn.Module)

@@ -14,6 +14,7 @@ DEFAULT_COMPARISON = f"ifgsm,{DEFAULT_ATTACK}"
 DEFAULT_FOLDER = Path("pinprick-out")
 
 FOR_PNGS = {"pinprick": {"values": "8bit"}}  # what is written is a PNG, so values keep to its grid
+QUICK = {"pinprick": {"effort": "fast"}}  # where what is left over is put back afterwards
 
 Pictures = Annotated[
     list[Path] | None,
@@ -139,9 +140,10 @@ def read_options(given: Iterable[str]) -> dict[str, str]:
     return options
 
 
-def read_attack(name: str, given: Iterable[str]) -> dict[str, str]:
+def read_attack(name: str, given: Iterable[str], *, quick: bool = False) -> dict[str, str]:
     """``"pgd"`` and ``["steps=20"]`` as the description of an attack whose images become PNGs."""
-    return {"name": name, **FOR_PNGS.get(name, {}), **read_options(given)}
+    usual = FOR_PNGS.get(name, {}) | (QUICK.get(name, {}) if quick else {})
+    return {"name": name, **usual, **read_options(given)}
 
 
 def read_attacks(names: str, given: Iterable[str]) -> list[dict[str, str]]:
