@@ -1,6 +1,7 @@
 """A row holds what was measured for one image, in plain numbers that JSON can hold."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -60,6 +61,9 @@ def test_rows_survive_strict_json(linear: Classifier, images: Tensor, labels: Te
 def test_a_guess_is_the_surest_class_in_words() -> None:
     model = Classifier(torch.nn.Identity(), classes=("no", "yes"))
     assert guess(torch.tensor([0.0, 0.0, 1.0e9]), model) == Guess(2, "class 2", 1.0)
+    tops = Classifier(model.net, access="labels")  # whose scores are one-hot
+    assert guess(torch.tensor([0.0, 0.0, 1.0]), tops) == Guess(2, "class 2", None)
+    assert not guess(torch.tensor([0.0, 0.0, torch.nan]), tops).heard
     assert guess(torch.tensor([0.0, 1.0]), model).name == "yes"
 
 
@@ -81,4 +85,7 @@ def test_times_and_long_names_fit() -> None:
     assert folded("a" * 10 + " " + "b" * 10, 12) == "a" * 10 + "\n" + "b" * 10
     name = "a very long name of a class that nobody can read under a picture"
     assert said_below(Guess(0, name, 0.5)).endswith("…\n0.50")
+    assert said_below(Guess(0, name, None)).endswith("…")
+    assert said(Guess(0, "cat", None)) == "cat"
+    assert said(Guess(0, "cat", math.nan)) == said_below(Guess(0, "cat", math.nan)) == "no answer"
     assert said_below(Guess(0, "cat", 0.5)) == said(Guess(0, "cat", 0.5)) == "cat 0.50"

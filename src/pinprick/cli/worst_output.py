@@ -1,6 +1,5 @@
 """What an attack of several stages shows over all pictures: who withstands, and what it cost."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,5 +56,4 @@ def print_worst(document: Mapping[str, Any]) -> None:
 def _withstands(row: Row, budget: int, unit: str | None) -> bool:
     """Whether so many units do not fool, nor none at all, as of a clean image without an answer."""
     needed = row.needed_pixels if unit == "pixels" else row.needed_elements
-    heard = not math.isnan(row.clean.confidence)
-    return heard and (needed is None or needed > budget)
+    return row.clean.heard and (needed is None or needed > budget)

@@ -14,11 +14,19 @@ from pinprick.trace import PER_STEP, Trace
 
 @dataclass(frozen=True)
 class Guess:
-    """The class a model settles on, and how sure it is (softmax)."""
+    """The class a model settles on, and how sure it is (softmax).
+
+    One that gives labels alone does not say how sure it is, which is None; NaN is no answer.
+    """
 
     index: int
     name: str
-    confidence: float
+    confidence: float | None
+
+    @property
+    def heard(self) -> bool:
+        """Whether there was an answer, and not what a remote model that failed leaves."""
+        return self.confidence is None or not math.isnan(self.confidence)
 
 
 @dataclass(frozen=True)
@@ -156,7 +164,9 @@ def _steps(trace: Trace, row: int) -> tuple[Step, ...]:
 def guess(logits: Tensor, model: Classifier) -> Guess:
     """What the model settles on, from the logits of one image."""
     index = int(logits.argmax())
-    confidence = float(torch.softmax(logits.double(), dim=0)[index])
+    confidence: float | None = float(torch.softmax(logits.double(), dim=0)[index])
+    if model.access == "labels" and logits.isfinite().all():
+        confidence = None  # scores are one-hot, and their softmax means nothing
     return Guess(index, model.class_name(index), confidence)
 
 

@@ -1,21 +1,26 @@
 """Numbers and classes as they are printed, in tables and under pictures alike."""
 
-import math
 import textwrap
 
 from pinprick.report.row import Guess, Row
 
 
 def said(guess: Guess) -> str:
-    if math.isnan(guess.confidence):  # as of a remote model that failed
+    if not guess.heard:
         return "no answer"
-    return f"{guess.name} {guess.confidence:.2f}"
+    return f"{guess.name} {_sureness(guess)}".strip()
 
 
 def said_below(guess: Guess, width: int = 26) -> str:
     """The same to stand under a picture: a long name is folded, the confidence always shown."""
     whole = said(guess)
-    return whole if len(whole) <= width else f"{folded(guess.name, width)}\n{guess.confidence:.2f}"
+    if len(whole) <= width:
+        return whole
+    return f"{folded(guess.name, width)}\n{_sureness(guess)}".strip()
+
+
+def _sureness(guess: Guess) -> str:
+    return "" if guess.confidence is None else f"{guess.confidence:.2f}"
 
 
 def fate(row: Row) -> str:
