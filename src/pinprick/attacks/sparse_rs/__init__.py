@@ -126,8 +126,9 @@ class SparseRS(Attack):
                 judged = (loss < torch.inf) | done  # not where every loss was no number
                 images[rows[gone & judged]] = state.as_images(part.images)[gone & judged]
                 met[rows[done]] = True
-                rows, part, swaps = rows[~gone], part[~gone], swaps[~gone]
-                state, loss = state[~gone], loss[~gone]
+                stay = (~gone).nonzero().squeeze(1)
+                rows, part, swaps = rows[stay], part[stay], swaps[stay]
+                state, loss = state[stay], loss[stay]
             if not len(rows):
                 return images, met
         judged = loss < torch.inf

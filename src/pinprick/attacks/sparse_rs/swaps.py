@@ -65,14 +65,18 @@ class Swaps:
         self._k = torch.minimum(k, self._free.sum(dim=1))
         self._spare = self._free.sum(dim=1) - self._k
         self._most = int(self._k.max()) if len(k) else 0
+        self._pool = self._free & (self._spare > 0).unsqueeze(1)
+        self._channel = torch.arange(self._clean.shape[1], device=k.device).unsqueeze(1)
+        self._planned: tuple[float, Counts, int, Mask] | None = None
 
     def __getitem__(self, rows: Rows) -> "Swaps":
         cut = object.__new__(Swaps)
         cut.__dict__.update(self.__dict__)
         cut._problem = self._problem[rows]
         cut._open = None if self._open is None else self._open[rows]
-        for name in ("_clean", "_free", "_k", "_spare"):
+        for name in ("_clean", "_free", "_k", "_spare", "_pool"):
             setattr(cut, name, getattr(self, name)[rows])
+        cut._planned = None
         return cut
 
     def begin(self, near: Images) -> State:
@@ -92,48 +96,53 @@ class Swaps:
 
     def propose(self, state: State, share: float, step: int) -> State:
         """The set with a share of its units put back and as many others taken in."""
-        most = int(_swapped(share, torch.tensor([self._most])))
-        count = _swapped(share, self._k)
-        full = self._spare == 0  # nothing left to come in, so members change their colours
-        count = torch.minimum(count, torch.where(full, self._k, self._spare))
-        keys = self._keys(step)
-        outside = torch.where(full.unsqueeze(1), state.members, self._free & ~state.members)
-        go, goes = find_largest(keys * state.members, count, most)
-        come, comes = find_largest(keys * outside, count, most)
-        colours = self._corners(come, step)
-        current = take(state.adv, come)
-        other = self._other_than(current, colours, come, step)
-        colours = torch.where((count == 1).view(-1, 1, 1), other, colours)
+        if self._planned is None or share != self._planned[0]:
+            self._planned = share, *self._plan(share)
+        _, count, most, single = self._planned
+        outside = self._pool ^ state.members  # the members themselves where nothing is left
+        keys = self._keys(step).unsqueeze(1) * torch.stack((state.members, outside), dim=1)
+        places, chosen = find_largest(keys, count.unsqueeze(1), most)
+        (go, come), (goes, comes) = places.unbind(dim=1), chosen.unbind(dim=1)
+        colours = self._other_than(take(state.adv, come), come, step, single)
         adv = self._put(state.adv, go, goes, take(self._clean, go))
         members = state.members.scatter(1, go, ~goes & state.members.gather(1, go))
         members = members.scatter(1, come, comes | members.gather(1, come))
         return State(self._put(adv, come, comes, colours), members)
+
+    def _plan(self, share: float) -> tuple[Counts, int, Mask]:
+        """How many are swapped for each image, a bound on that, and where it is a single one."""
+        room = torch.where(self._spare == 0, self._k, self._spare)
+        count = torch.minimum(_swapped(share, self._k), room)
+        return count, int(_swapped(share, torch.tensor([self._most]))), count == 1
 
     def _keys(self, step: int) -> Tensor:
         units = self._free.shape[1]
         return self._problem.rng.uniform(units, step=step, use=f"{self._use}, keys") + _ABOVE_ZERO
 
     def _corners(self, places: Tensor, step: int) -> Tensor:
-        """A random corner for each of some places, (batch, channel, place)."""
+        """A random corner for each of some places, (batch, channel, place), as whole numbers."""
         shape = places.shape[1], self._clean.shape[1]
         bits = self._problem.rng.integers(2, *shape, step=step, use=f"{self._use}, colours")
-        return bits.transpose(1, 2).to(self._clean.dtype)
+        return bits.transpose(1, 2)
 
-    def _other_than(self, current: Tensor, colours: Tensor, places: Tensor, step: int) -> Tensor:
-        """``colours``, drawn again where they are the current ones, among all that are not.
+    def _other_than(self, current: Tensor, places: Tensor, step: int, single: Mask) -> Tensor:
+        """Random corners; where one is single and the current one, drawn among all that are not.
 
         The colour at hand is a corner there, so some of its free channels are flipped: the set of
         them is one of all but the empty set, each as likely as the others.
         """
-        shut = torch.zeros_like(current, dtype=torch.bool)
-        shut = shut if self._open is None else ~take(self._open, places)
-        same = ((colours == current) | shut).all(dim=1, keepdim=True)
-        rank = (~shut).cumsum(dim=1) - 1
-        sets = 2 ** (rank[:, -1] + 1).clamp(max=_PATTERNS) - 1
+        colours, channels = self._corners(places, step), self._clean.shape[1]
         draw = self._problem.rng.uniform(places.shape[1], step=step, use=f"{self._use}, flips")
-        flips = 1 + (draw * sets).long().unsqueeze(1)
-        flip = (flips >> rank.clamp(0, _PATTERNS)) & 1 == 1
-        return torch.where(same & flip, 1 - colours, colours)
+        same: Tensor = colours == current
+        if self._open is None:
+            rank, draw = self._channel, draw * (2 ** min(channels, _PATTERNS) - 1)
+        else:
+            free = take(self._open, places)
+            same, rank = same | ~free, free.cumsum(dim=1) - 1
+            draw = draw * (2 ** (rank[:, -1] + 1).clamp(max=_PATTERNS) - 1)
+        again = same.all(dim=1, keepdim=True) & single.view(-1, 1, 1)
+        flips = 1 + draw.long().unsqueeze(1)
+        return colours ^ ((flips >> rank.clamp(0, _PATTERNS)) & again)
 
     def _put(self, adv: Tensor, places: Tensor, chosen: Tensor, colours: Tensor) -> Tensor:
         """``adv`` with new colours at the chosen places, in the channels that may change."""
@@ -142,7 +151,7 @@ class Swaps:
         if self._open is not None:
             put = put & take(self._open, places)
         where = places.unsqueeze(1).expand_as(current)
-        return adv.scatter(2, where, torch.where(put, colours, current))
+        return adv.scatter(2, where, torch.where(put, colours.to(adv.dtype), current))
 
 
 def _swapped(share: float, k: Counts) -> Counts:
