@@ -148,16 +148,18 @@ class SAMOO(Attack):
         numbers: range,
     ) -> Ranked:
         """The individuals that live on once those of these numbers are made and asked about."""
-        if ranked is not None:
+        alone = self.population == 2 and self.parents == "tournament"  # the preferred of two is one
+        if ranked is not None and not alone:
             one, other = self._pairs(problem.rng, numbers, f"{breeding.use}, parents")
         judged = [] if ranked is None else [ranked]
         for some in blocks(problem, len(numbers)):
             if ranked is None:
                 people = breeding.begin(near, numbers[some])
             else:
-                people = ranked.people.choose(one[:, some])
-                if self.population > 2 or self.parents == "uniform":  # else both are the same
-                    others = ranked.people.choose(other[:, some])
+                if alone:
+                    people = ranked.people.first(len(numbers[some]))
+                else:
+                    people, others = (ranked.people.choose(x[:, some]) for x in (one, other))
                     people = breeding.cross(people, others, self.crossover, numbers[some])
                 share = self._mutation(problem.goal)
                 people = breeding.mutate(people, share, numbers[some])

@@ -40,9 +40,10 @@ class Individuals:
         row = torch.arange(len(which), device=which.device).unsqueeze(1)
         return Individuals(self.members[row, which], self.signs[row, which])
 
-    def first(self) -> "Individuals":
-        """The first of each image."""
-        return Individuals(self.members[:, :1], self.signs[:, :1])
+    def first(self, copies: int = 1) -> "Individuals":
+        """The first of each image, so many times."""
+        members, signs = self.members[:, :1], self.signs[:, :1]
+        return Individuals(members.expand(-1, copies, -1), signs.expand(-1, copies, -1, -1))
 
     @staticmethod
     def join(parts: Sequence["Individuals"]) -> "Individuals":
@@ -115,12 +116,15 @@ class Breeding:
         self._k = torch.minimum(k, number)
         self._spare = number - self._k  # units that may change and are not in the set
         self._most = int(self._k.max()) if len(k) else 0
+        full = self._spare == 0
+        self._room = torch.where(full, self._k, self._spare)
+        self._pool = self._free & ~full.unsqueeze(1)
 
     def __getitem__(self, rows: Mask) -> "Breeding":
         cut = object.__new__(Breeding)
         cut.__dict__.update(self.__dict__)
         cut._problem = self._problem[rows]
-        for name in ("_clean", "_low", "_high", "_free", "_k", "_spare"):
+        for name in ("_clean", "_low", "_high", "_free", "_k", "_spare", "_room", "_pool"):
             setattr(cut, name, getattr(self, name)[rows])
         return cut
 
@@ -164,12 +168,8 @@ class Breeding:
         Where fewer are outside the set, so many are replaced; where none are, units of the set
         get new directions.
         """
-        full = self._spare == 0
-        room = torch.where(full, self._k, self._spare)
-        count = torch.minimum(self._share(share), room).unsqueeze(1)
-        count = count.expand(-1, len(numbers))
-        outside = self._free.unsqueeze(1) & ~people.members
-        outside = torch.where(full.view(-1, 1, 1), people.members, outside)
+        count = torch.minimum(self._share(share), self._room).unsqueeze(1)
+        outside = self._pool.unsqueeze(1) ^ people.members  # the set itself where none are left
         keys = self._keys(numbers, "mutate")
         come, comes = find_largest(keys * outside, count, self._most_of(share))
         left = self._drop(people, keys, count, share)
