@@ -37,15 +37,15 @@ def draw_noise(problem: Problem, units: int, temperature: float, step: int, use:
     dtype = problem.images.dtype
     precise = torch.promote_types(dtype, torch.float32)
     uniform = problem.rng.uniform(units, step=step, use=use).to(precise)
-    gumbel = -(-(uniform + 2**-25).log()).log()
-    noise = (temperature * gumbel).exp()
+    minus_gumbel = (-(uniform + 2**-25).log()).log()
+    noise = (-temperature * minus_gumbel).exp()
     return noise.clamp(max=torch.finfo(dtype).max).to(dtype)  # 0 times infinity is no number
 
 
 def open_largest(scores: Tensor, count: Tensor, most: int) -> Tensor:
     """A mask of the ``count`` largest scores above zero of each row; ``most`` bounds the counts."""
     places, chosen = find_largest(scores, count, most)
-    return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, places, chosen)
+    return torch.zeros_like(scores, dtype=torch.bool).scatter_(-1, places, chosen)
 
 
 def find_largest(

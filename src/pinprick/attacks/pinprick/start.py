@@ -69,7 +69,7 @@ def start(
         past = stage.memory if step else 0.0
         mean = past * mean + (1 - past) * scaled(grad)
         if step:
-            change = torch.where(found.cost.isfinite(), _fraction(step, stage.steps), _FIRST)
+            change = torch.where(found.cost < torch.inf, _fraction(step, stage.steps), _FIRST)
             count = torch.where(met, count * (1 - change), count * (1 + change) + 1).floor()
             count = torch.minimum(count, found.cost - 1).clamp(1, number)
             most = math.ceil(most * (1 + _FIRST)) + 1
