@@ -12,7 +12,6 @@ from torch import Tensor
 
 from pinprick.parts.gates import open_largest
 from pinprick.random import Streams
-from pinprick.types import Counts
 
 
 def draw_times(rng: Streams, places: int, *, step: int, use: str) -> Tensor:
@@ -21,13 +20,14 @@ def draw_times(rng: Streams, places: int, *, step: int, use: str) -> Tensor:
     return (-(-draw).log1p()).clamp_min(2**-25)
 
 
-def draw_subset(weights: Tensor, times: Tensor, count: Counts, most: int) -> Tensor:
+def draw_subset(weights: Tensor, times: Tensor, count: Tensor, most: int) -> Tensor:
     """A mask of ``count`` places drawn by ``weights``, fewer where fewer have a weight above 0.
 
     Args:
-        weights: How likely each place is, (batch, places), none below 0.
+        weights: How likely each place is, (batch, places), none below 0; or several draws for each
+            image, (batch, draw, places).
         times: From ``draw_times``.
-        count: How many to draw for each image.
+        count: How many to draw for each image, or for each draw.
         most: A bound on the counts, which saves asking the device for it.
     """
     return open_largest(weights / times, count, most)

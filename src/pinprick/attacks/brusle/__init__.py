@@ -114,8 +114,9 @@ class BruSLe(Attack):
             masks.learn(tried, loss.masked_fill(refused, torch.inf), swapped=swapped)
             done = fooled | refused | masks.alone
             if done.any():
-                found[rows[done]] = masks[done].made_best(part.images[done])
-                met[rows[done]] = fooled[done]
-                rows, part, masks = rows[~done], part[~done], masks[~done]
+                gone, stay = done.nonzero().squeeze(1), (~done).nonzero().squeeze(1)
+                found[rows[gone]] = masks[gone].made_best(part.images[gone])
+                met[rows[gone]] = fooled[gone]
+                rows, part, masks = rows[stay], part[stay], masks[stay]
         found[rows] = masks.made_best(part.images)
         return found, met

@@ -88,19 +88,20 @@ class Masks:
         theta = (self.fails + _PRIOR) / (self.visits + _PRIOR)
         swapped = torch.minimum((self.count * part).long().clamp_min(1), self._spare)
         times = self._times(problem, step)  # one for both draws, which share no pixel
-        kept = draw_subset(theta * self.best, times, self.count - swapped, most)
-        outside = theta * self._apart * ~self.best
-        return kept | draw_subset(outside, times, swapped, 1 + int(most * part))
+        weights = torch.stack((theta * self.best, theta * self._apart * ~self.best), dim=1)
+        count = torch.stack((self.count - swapped, swapped), dim=1)
+        return draw_subset(weights, times.unsqueeze(1), count, most).any(dim=1)
 
     def learn(self, tried: Tensor, loss: PerImage, *, swapped: bool) -> None:
         """Take the masks that did better; where they did not, the pixels they left out matter."""
-        better = loss < self.loss
+        better = take = loss < self.loss
         if swapped:
             left_out = self.best & ~tried
             self.fails = self.fails + (left_out & ~better.unsqueeze(1))
             self.visits = self.visits + left_out
+        else:
+            take = better | ~self.best.any(dim=1)  # the first, whatever it is worth
         self.visits = self.visits + tried
-        take = better | ~self.best.any(dim=1)  # the first, whatever it is worth
         self.best = torch.where(take.unsqueeze(1), tried, self.best)
         self.loss = torch.where(better, loss.to(self.loss.dtype), self.loss)
 
