@@ -121,7 +121,7 @@ class OnePixel(Attack):
                     pool = torch.where(done[:, None, None, None], children, genes)
                     tries = _pick(part, pool, chosen, least, k, frame)
                     images[rows[gone]], met[rows[done]] = tries[gone], True
-                    stay = ~gone
+                    stay = (~gone).nonzero().squeeze(1)
                     rows, part, k, frame = rows[stay], part[stay], k[stay], frame[stay]
                     genes, children, fitness = genes[stay], children[stay], fitness[stay]
                 if not len(rows):

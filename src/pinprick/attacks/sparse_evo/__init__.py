@@ -110,7 +110,8 @@ class SparseEvo(Attack):
             if done.any():
                 gone = people[done]
                 adv[rows[done]] = gone.made(gone.best)
-                rows, part, people, left = rows[~done], part[~done], people[~done], left[~done]
+                stay = (~done).nonzero().squeeze(1)
+                rows, part, people, left = rows[stay], part[stay], people[stay], left[stay]
             if not len(rows):
                 break
             child = people.child(part, crossover=self.crossover, mutation=mutation, step=step)

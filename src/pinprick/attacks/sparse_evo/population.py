@@ -37,12 +37,14 @@ class Population:
         self.masks = whole.unsqueeze(1).repeat(1, size, 1)
         self.order = torch.arange(size, device=whole.device).repeat(len(whole), 1)
         self.tried = torch.zeros_like(whole)
+        self._row = torch.arange(len(whole), device=whole.device)
 
     def __getitem__(self, rows: Rows) -> "Population":
         cut = object.__new__(Population)
         cut._units = self._units
         for name in ("_images", "_start", "masks", "order", "tried"):
             setattr(cut, name, getattr(self, name)[rows])
+        cut._row = torch.arange(len(cut.order), device=cut.order.device)
         return cut
 
     @property
@@ -102,9 +104,8 @@ class Population:
         left_out = self.best & ~child
         single = (left_out.sum(dim=1) == 1) & ~met
         self.tried = (self.tried | (left_out & single.unsqueeze(1))) & ~met.unsqueeze(1)
-        row = torch.arange(len(met), device=met.device)
         last = self.order[:, -1]
-        self.masks[row, last] = torch.where(met.unsqueeze(1), child, self._member(last))
+        self.masks[self._row, last] = torch.where(met.unsqueeze(1), child, self._member(last))
         self.order = torch.where(met.unsqueeze(1), self.order.roll(1, dims=1), self.order)
 
     def made(self, sets: Tensor, rows: Labels | None = None) -> Images:
@@ -115,7 +116,7 @@ class Population:
         return torch.where(self._units.spread(sets, images), start, images)
 
     def _member(self, which: Labels) -> Tensor:
-        return self.masks[torch.arange(len(which), device=which.device), which]
+        return self.masks[self._row, which]
 
 
 def _draw(problem: Problem, sets: Tensor, number: Counts, most: int, step: int, use: str) -> Tensor:
