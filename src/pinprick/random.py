@@ -18,7 +18,7 @@ from torch import Tensor
 from pinprick.types import Labels, Rows
 
 _AHEAD = 2**22  # numbers that are made in one go at most, unless one draw alone is more
-_AHEAD_ON_CPU = 2**20  # where they should stay in the cache
+_AHEAD_ON_CPU = 2**16  # where starting costs little and they should stay in the cache
 _KEPT = 6  # uses whose numbers are kept
 
 
