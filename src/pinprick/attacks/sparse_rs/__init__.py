@@ -127,8 +127,8 @@ class SparseRS(Attack):
                 images[rows[gone & judged]] = state.as_images(part.images)[gone & judged]
                 met[rows[done]] = True
                 stay = (~gone).nonzero().squeeze(1)
-                rows, part, swaps = rows[stay], part[stay], swaps[stay]
-                state, loss = state[stay], loss[stay]
+                rows, swaps, state, loss = rows[stay], swaps[stay], state[stay], loss[stay]
+                part = swaps.problem
             if not len(rows):
                 return images, met
         judged = loss < torch.inf

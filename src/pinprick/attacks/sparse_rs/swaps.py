@@ -48,6 +48,9 @@ class State:
 class Swaps:
     """Proposals for each image of a problem, from its own random numbers.
 
+    Attributes:
+        problem: The images.
+
     Args:
         problem: The images.
         units: What the set is made of.
@@ -56,7 +59,7 @@ class Swaps:
     """
 
     def __init__(self, problem: Problem, units: Units, k: Counts, trial: int) -> None:
-        self._problem, self._units, self._use = problem, units, f"sparse_rs, trial {trial}"
+        self.problem, self._units, self._use = problem, units, f"sparse_rs, trial {trial}"
         self._clean = units.planes(problem.images)
         allowed = problem.allowed
         self._open = None if allowed is None else units.planes(allowed)
@@ -72,7 +75,7 @@ class Swaps:
     def __getitem__(self, rows: Rows) -> "Swaps":
         cut = object.__new__(Swaps)
         cut.__dict__.update(self.__dict__)
-        cut._problem = self._problem[rows]
+        cut.problem = self.problem[rows]
         cut._open = None if self._open is None else self._open[rows]
         for name in ("_clean", "_free", "_k", "_spare", "_pool"):
             setattr(cut, name, getattr(self, name)[rows])
@@ -117,12 +120,12 @@ class Swaps:
 
     def _keys(self, step: int) -> Tensor:
         units = self._free.shape[1]
-        return self._problem.rng.uniform(units, step=step, use=f"{self._use}, keys") + _ABOVE_ZERO
+        return self.problem.rng.uniform(units, step=step, use=f"{self._use}, keys") + _ABOVE_ZERO
 
     def _corners(self, places: Tensor, step: int) -> Tensor:
         """A random corner for each of some places, (batch, channel, place), as whole numbers."""
         shape = places.shape[1], self._clean.shape[1]
-        bits = self._problem.rng.integers(2, *shape, step=step, use=f"{self._use}, colours")
+        bits = self.problem.rng.integers(2, *shape, step=step, use=f"{self._use}, colours")
         return bits.transpose(1, 2)
 
     def _other_than(self, current: Tensor, places: Tensor, step: int, single: Mask) -> Tensor:
@@ -132,7 +135,7 @@ class Swaps:
         them is one of all but the empty set, each as likely as the others.
         """
         colours, channels = self._corners(places, step), self._clean.shape[1]
-        draw = self._problem.rng.uniform(places.shape[1], step=step, use=f"{self._use}, flips")
+        draw = self.problem.rng.uniform(places.shape[1], step=step, use=f"{self._use}, flips")
         same: Tensor = colours == current
         if self._open is None:
             rank, draw = self._channel, draw * (2 ** min(channels, _PATTERNS) - 1)
