@@ -101,9 +101,7 @@ class SparsePGD(Attack):
     def __call__(self, problem: Problem) -> Images:
         return run_at_k(problem, self.descend, Units(self.unit), self.k, self.rounds)
 
-    def descend(
-        self, problem: Problem, k: Counts, near: Images, trial: int
-    ) -> tuple[Images, Mask]:
+    def descend(self, problem: Problem, k: Counts, near: Images, trial: int) -> tuple[Images, Mask]:
         """The best try at one k for each image, and where it fooled."""
         tries, most, units = Lowest(problem.images), int(k.max()), Units(self.unit)
         rows = torch.arange(len(problem), device=k.device)  # images not fooled yet
