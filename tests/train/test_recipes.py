@@ -1,6 +1,7 @@
 """What a recipe may do to the images: no more than it says, and as its paper has it."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pinprick import BadInput, Classifier, Goal, Problem, Streams, UnknownName
 from pinprick.oracle import exact_images, exact_linear
 from pinprick.parts.units import Units
 from pinprick.train import NFGSM, PGDAT, RECIPES, FastAT, Recipe, SparseAT, Standard, find_recipe
+from pinprick.types import Images
 
 EPS = 0.1
 
@@ -94,14 +96,27 @@ def test_sparse_at_keeps_the_candidate_of_highest_loss(net: nn.Sequential) -> No
     problem = make_problem(net)
     losses = [
         problem.goal.cross_entropy(
-            problem.logits(SparseAT(passes=n, temperature=0.0).perturb(problem, 1.0))
+            problem.logits(SparseAT(passes=n, starts=1, temperature=0.0).perturb(problem, 1.0))
         )
         for n in (1, 3, 6)
     ]
     clean = problem.goal.cross_entropy(problem.logits(problem.images))
-    for before, after in zip([clean, *losses], losses, strict=False):  # it falls as the loss grows
+    for before, after in pairwise(losses):  # it falls as the loss grows
         assert (after <= before + 1e-6).all()
     assert losses[2].mean() < losses[0].mean() < clean.mean()
+
+
+def test_sparse_at_sets_out_from_random_places(net: nn.Sequential) -> None:
+    seen: list[Images] = []
+    net.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach().clone()))
+    problem = make_problem(net.eval())
+    SparseAT(k_min=3, k_max=3, passes=4, starts=2).perturb(problem, 1.0)
+    clean = problem.images
+    first, second = ((seen[step] != clean).flatten(1) for step in (0, 2))
+    assert (first.sum(dim=1) <= 3).all()
+    assert first.any()
+    assert second.any()
+    assert not torch.equal(first, second)
 
 
 def test_sparse_at_finds_the_best_units_of_a_linear_model() -> None:
@@ -110,7 +125,7 @@ def test_sparse_at_finds_the_best_units_of_a_linear_model() -> None:
     labels = model(images).argmax(dim=1)
     problem = Problem(model, images, Goal(labels), Streams(0, torch.arange(6)))
     k = 5
-    recipe = SparseAT(k_min=k, k_max=k, passes=2, temperature=0.0)
+    recipe = SparseAT(k_min=k, k_max=k, passes=2, starts=1, temperature=0.0)
     grad = problem.gradient(images, problem.goal.margin)
     room = torch.where(grad > 0, images, 1 - images)
     best = (grad.abs() * room).flatten(1).sort(dim=1, descending=True).values[:, :k].sum(dim=1)
@@ -184,6 +199,7 @@ def test_the_probe_is_at_least_as_strong(recipe: Recipe, net: nn.Sequential) -> 
         (lambda: SparseAT(k_max=0), "sparse_at needs 1 <= k_min <= k_max"),
         (lambda: SparseAT(k_min=5, k_max=4), "got k_min 5, k_max 4"),
         (lambda: SparseAT(passes=0), "sparse_at needs passes >= 1, got 0"),
+        (lambda: SparseAT(passes=2, starts=3), "sparse_at needs starts from 1 to passes, 2, got 3"),
         (lambda: SparseAT(temperature=-1.0), "sparse_at needs temperature"),
     ],
 )
