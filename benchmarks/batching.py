@@ -46,11 +46,12 @@ def compare_speed(
     name: str, attack: Attack, model: Classifier, images: Tensor, labels: Tensor, seconds: float
 ) -> None:
     """Print images per second of the batch and of its images one by one."""
-    warm = {"max_forwards": 4, "max_backwards": 4}
-    run_attack(attack, model, images, labels, batch_size=len(images), **warm)
-    run_attack(attack, model, images[:1], labels[:1], **warm)
+    for count in (len(images), 1):  # to warm up
+        few, theirs = images[:count], labels[:count]
+        run_attack(attack, model, few, theirs, batch_size=count, max_forwards=4, max_backwards=4)
     together = run_attack(attack, model, images, labels, batch_size=len(images))
-    alone, start = [], time.perf_counter()
+    alone: list[AttackResult] = []
+    start = time.perf_counter()
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
     for row in order.tolist():
         if len(alone) >= 2 and time.perf_counter() - start > seconds:
