@@ -1,6 +1,6 @@
 """Images of a dataset as what a command is to work on, some at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pinprick.cli.console import remark
-from pinprick.cli.inputs import Inputs, ask, find_targets
+from pinprick.cli.inputs import Inputs, ask, find_targets, read_inputs
 from pinprick.cli.roll import Roll
 from pinprick.data.agree import agree, check_shape
 from pinprick.data.choose import load_subset
@@ -42,6 +42,22 @@ def open_data(text: str, *, root: Path | None, limit: int | None) -> Asked:
         data = data[:limit]
         subset = Subset(subset.name, subset.split, (*subset.steps, Range(0, limit)))
     return Asked(data, describe(subset))
+
+
+def read_groups(
+    asked: Asked | None,
+    pictures: Sequence[Path],
+    model: Classifier,
+    *,
+    labels: Sequence[str],
+    target: str | None,
+    quiet: bool,
+) -> tuple[Iterator[Inputs], int]:
+    """What a command is to work on, and how many images that is: the dataset, or the pictures."""
+    if asked is not None:
+        return read_data(asked.data, model, target=target, quiet=quiet), len(asked.data)
+    inputs = read_inputs(pictures, model, labels=labels, target=target, quiet=quiet)
+    return iter([inputs]), len(inputs.photos)
 
 
 def read_data(

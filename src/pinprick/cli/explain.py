@@ -81,11 +81,10 @@ def main(
 
     from pinprick.attacks.build import build
     from pinprick.cli.console import remark, watch
-    from pinprick.cli.data_inputs import open_data, read_data
+    from pinprick.cli.data_inputs import open_data, read_groups
     from pinprick.cli.explain_output import explain_document, print_explanations
     from pinprick.cli.explain_steps import as_settings, check_layer, explain_batches
     from pinprick.cli.folder import Diary, as_json, open_folder
-    from pinprick.cli.inputs import Inputs, read_inputs
     from pinprick.cli.place import choose_batch_size, load_on
     from pinprick.cli.roll import Roll
     from pinprick.cli.totals_output import print_totals
@@ -101,15 +100,9 @@ def main(
     open_folder(out)
     asked = None if data is None else open_data(data, root=root, limit=limit)
     classifier = load_on(model, device, trust=trust)
-    groups: Iterator[Inputs]
-    if asked is not None:
-        groups = read_data(asked.data, classifier, target=target, quiet=quiet)
-        total = len(asked.data)
-    else:
-        inputs = read_inputs(
-            images or [], classifier, labels=label or [], target=target, quiet=quiet
-        )
-        groups, total = iter([inputs]), len(inputs.photos)
+    groups, total = read_groups(
+        asked, images or [], classifier, labels=label or [], target=target, quiet=quiet
+    )
     most = _FIGURES if figures is None and asked is not None else figures
 
     names: list[Named] = []
