@@ -14,19 +14,16 @@ intervals over images, and a few numbers of every image; and prints a Markdown t
 sampled groups is decided or not by ``--error`` and ``--max-pairs`` too, so both are in the rows.
 """
 
-import argparse
 import json
 import math
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from sparsity import read_attack, read_data, right_ones
+from sparsity import open_run, read_attack, run_parser
 
-import pinprick
-from pinprick import AttackResult, Classifier, NoiseSettings, describe, load_model, run_attack
+from pinprick import AttackResult, Classifier, NoiseSettings, describe, run_attack
 from pinprick.explain.bootstrap import Estimate
 from pinprick.explain.explained import POLISH_PASSES, explain_result, without_pixels
 from pinprick.explain.explanation import Explanation
@@ -139,15 +136,7 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--model", default="efficientnet_lite0")
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--attack", action="append", required=True)
-    parser.add_argument("--images", type=int, default=128)
-    parser.add_argument("--skip", type=int, default=0)
-    parser.add_argument("--batch-size", type=int)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--least-likely", action="store_true", help="attack the least likely class")
+    parser = run_parser(__doc__)
     parser.add_argument("--grouping", action="append", choices=GROUPINGS)
     parser.add_argument("--polish-all", action="store_true", help="polish dense attacks, too")
     parser.add_argument("--max-groups", type=int, default=NoiseSettings.max_groups)
@@ -155,26 +144,10 @@ def main() -> None:
     parser.add_argument("--max-pairs", type=int, default=NoiseSettings.max_pairs)
     parser.add_argument("--path-steps", type=int, default=0, help="0 leaves the path integral out")
     parser.add_argument("--block", type=int, help="images that the model is asked about at a time")
-    parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
 
-    model = load_model(options.model)
-    if isinstance(model.net, torch.nn.Module):
-        model.net.to(options.device)
-    images, labels = read_data(options.data, model)
-    images, labels, targets = right_ones(model, images, labels, options.skip, options.images)
-    options.out.mkdir(parents=True, exist_ok=True)
+    model, images, labels, targets, about = open_run(options)
     attacks = [(text, read_attack(text)) for text in options.attack]
-    about = {
-        "model": options.model,
-        "data": options.data.name,
-        "goal": "least likely" if options.least_likely else "untargeted",
-        "skip": options.skip,
-        "images": len(images),
-        "torch": torch.__version__,
-        "pinprick": pinprick.__version__,
-        "device": torch.cuda.get_device_name() if options.device == "cuda" else options.device,
-    }
     rows: list[dict[str, Any]] = []
     for text, attack in attacks:
         result = run_attack(
@@ -182,7 +155,7 @@ def main() -> None:
             model,
             images,
             labels,
-            targets=targets if options.least_likely else None,
+            targets=targets,
             batch_size=options.batch_size,
         )
         print(f"{text}: fooled {result.fooling_rate:.1%} in {result.seconds:.0f} s", flush=True)

@@ -107,8 +107,9 @@ def draw(rows: list[dict[str, Any]], title: str, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+def run_parser(about: str | None) -> argparse.ArgumentParser:
+    """The options that say which model, images and attacks, and where to write."""
+    parser = argparse.ArgumentParser(description=about.split("\n")[0] if about else None)
     parser.add_argument("--model", default="efficientnet_lite0")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--attack", action="append", required=True)
@@ -118,14 +119,35 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--least-likely", action="store_true", help="attack the least likely class")
     parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
+    return parser
 
+
+def open_run(
+    options: argparse.Namespace,
+) -> tuple[Classifier, Tensor, Tensor, Tensor | None, dict[str, Any]]:
+    """Model, images, labels, targets if any, and the circumstances; makes the folder."""
     model = load_model(options.model)
     if isinstance(model.net, torch.nn.Module):
         model.net.to(options.device)
     images, labels = read_data(options.data, model)
     images, labels, targets = right_ones(model, images, labels, options.skip, options.images)
     options.out.mkdir(parents=True, exist_ok=True)
+    about = {
+        "model": options.model,
+        "data": options.data.name,
+        "goal": "least likely" if options.least_likely else "untargeted",
+        "skip": options.skip,
+        "images": len(images),
+        "torch": torch.__version__,
+        "pinprick": pinprick.__version__,
+        "device": torch.cuda.get_device_name() if options.device == "cuda" else options.device,
+    }
+    return model, images, labels, targets if options.least_likely else None, about
+
+
+def main() -> None:
+    options = run_parser(__doc__).parse_args()
+    model, images, labels, targets, about = open_run(options)
     rows: list[dict[str, Any]] = []
     for text in options.attack:
         attack = read_attack(text)
@@ -134,18 +156,10 @@ def main() -> None:
             model,
             images,
             labels,
-            targets=targets if options.least_likely else None,
+            targets=targets,
             batch_size=options.batch_size,
         )
         rows.append(row_of(text, attack, result))
-        about = {
-            "model": options.model,
-            "goal": "least likely" if options.least_likely else "untargeted",
-            "skip": options.skip,
-            "torch": torch.__version__,
-            "pinprick": pinprick.__version__,
-            "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
-        }
         (options.out / "sparsity.json").write_text(json.dumps({**about, "rows": rows}, indent=1))
     show(rows)
     draw(rows, f"{options.model}, {len(images)} images", options.out / "sparsity.png")
