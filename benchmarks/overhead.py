@@ -47,13 +47,14 @@ def bare(
         torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
     with model.frozen():
-        for size in sizes:
-            adv = images[:size].detach().requires_grad_(backward)
+        for size in sizes:  # more than there are images, where an attack asks about copies
+            rows = torch.arange(size, device=images.device) % len(images)
+            adv = images[rows].detach().requires_grad_(backward)
             if not backward:
                 with torch.no_grad():
                     model(adv)
                 continue
-            margin = Goal(goal.labels[:size]).margin(model(adv))
+            margin = Goal(goal.labels[rows]).margin(model(adv))
             torch.autograd.grad(margin.sum(), adv)
     if cuda:
         torch.cuda.synchronize()

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from pinprick.attacks.brusle.masks import PIXELS, Masks, share
 from pinprick.attacks.card import Attack, Card
@@ -100,23 +101,28 @@ class BruSLe(Attack):
         masks, most = Masks(problem, k, near), int(k.max())
         rows = masks.count.nonzero().flatten()  # images still searched, if they have a pixel
         part, masks = problem[rows], masks[rows]
+        tried = self._propose(part, masks, most, 0, trial)
         for query in range(self.queries):
             if not len(rows):
                 return found, met
-            step, swapped = trial * self.queries + query, query >= self.starts
-            if swapped:
-                tried = masks.swap(part, most, step, share(query, self.swap))
-            else:
-                tried = masks.start(part, most, step, first=query == 0)
             logits = part.logits(masks.made(tried, part.images))
             fooled, refused = part.goal.met(logits), part.refused
             loss = score_loss(part.goal, logits, self.loss).masked_fill(fooled, -torch.inf)
-            masks.learn(tried, loss.masked_fill(refused, torch.inf), swapped=swapped)
+            masks.learn(tried, loss.masked_fill(refused, torch.inf), swapped=query >= self.starts)
             done = fooled | refused | masks.alone
+            if query + 1 < self.queries:  # the next try, before a device is waited for
+                tried = self._propose(part, masks, most, query + 1, trial)
             if done.any():
                 gone, stay = done.nonzero().squeeze(1), (~done).nonzero().squeeze(1)
                 found[rows[gone]] = masks[gone].made_best(part.images[gone])
                 met[rows[gone]] = fooled[gone]
-                rows, part, masks = rows[stay], part[stay], masks[stay]
+                rows, part, masks, tried = rows[stay], part[stay], masks[stay], tried[stay]
         found[rows] = masks.made_best(part.images)
         return found, met
+
+    def _propose(self, problem: Problem, masks: Masks, most: int, query: int, trial: int) -> Tensor:
+        """The masks that a query is about."""
+        step = trial * self.queries + query
+        if query >= self.starts:
+            return masks.swap(problem, most, step, share(query, self.swap))
+        return masks.start(problem, most, step, first=query == 0)

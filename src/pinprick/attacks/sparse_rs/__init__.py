@@ -114,21 +114,23 @@ class SparseRS(Attack):
         swaps, part = Swaps(problem, Units(self.unit), k, trial), problem
         state = swaps.begin(near)
         loss: PerImage = torch.full_like(k, torch.inf, dtype=torch.float32)
+        new = state
         for query in range(self.queries):
-            new = swaps.propose(state, self._share(query), query) if query else state
             logits = part.logits(new.as_images(part.images))
             refused, done = part.refused, part.goal.met(logits)
             lower = score_loss(part.goal, logits, self.loss)
             take = ((lower < loss) | done) & ~refused
             state, loss = new.where(take, state), lower.where(take, loss)
             gone = done | refused
+            if query + 1 < self.queries:  # the next try, before a device is waited for
+                new = swaps.propose(state, self._share(query + 1), query + 1)
             if gone.any():
                 judged = (loss < torch.inf) | done  # not where every loss was no number
                 images[rows[gone & judged]] = state.as_images(part.images)[gone & judged]
                 met[rows[done]] = True
                 stay = (~gone).nonzero().squeeze(1)
-                rows, swaps, state, loss = rows[stay], swaps[stay], state[stay], loss[stay]
-                part = swaps.problem
+                rows, swaps, state, new = rows[stay], swaps[stay], state[stay], new[stay]
+                part, loss = swaps.problem, loss[stay]
             if not len(rows):
                 return images, met
         judged = loss < torch.inf
