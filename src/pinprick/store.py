@@ -1,13 +1,13 @@
 """Results as one ``.safetensors`` file with a JSON header: no loss either way, no pickle."""
 
 import json
-import os
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from pinprick.aside import aside
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.passes import Passes
@@ -44,12 +44,8 @@ def save_result(result: AttackResult, path: str | Path) -> None:
         tensors |= {f"{_TRACE}{name}": getattr(result.trace, name) for name in FIELDS}
     header = {"format": FORMAT, **{name: getattr(result, name) for name in _HEADER}}
     header["stages"] = list(result.stages)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        save_file(_apart(tensors), aside, metadata={"pinprick": json.dumps(header)})
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with aside(path) as place:
+        save_file(_apart(tensors), place, metadata={"pinprick": json.dumps(header)})
 
 
 def load_result(path: str | Path) -> AttackResult:

@@ -49,6 +49,13 @@ def test_a_small_network_is_one_file_with_its_card(net: nn.Module, tmp_path: Pat
         assert read_card(file.metadata()["pinprick"], "metadata") == CARD
 
 
+def test_others_may_read_what_the_user_lets_them_read(net: nn.Module, tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    save_model(net, CARD, tmp_path / "made")
+    modes = {path.stat().st_mode for path in (tmp_path / "made").iterdir()}
+    assert modes == {(tmp_path / "plain").stat().st_mode}
+
+
 def test_a_large_one_is_cut_into_shards_with_an_index(net: nn.Module, tmp_path: Path) -> None:
     save_model(net, CARD, tmp_path, shard_mb=0.0009)
     shards = [f"model-{number:05}-of-00004.safetensors" for number in (1, 2, 3, 4)]
