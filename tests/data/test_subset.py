@@ -148,6 +148,28 @@ def test_an_index_file_that_is_wrong_names_the_line(
         read_index(tmp_path / "a.txt", SAMPLE)
 
 
+@pytest.mark.parametrize(
+    ("made", "source", "fits"),
+    [
+        ("folder:/there/pets/train", "folder:here/train", True),
+        ("csv:/there/list.csv", "csv:list.csv", True),
+        ("folder:pets/train", "folder:pets/test", False),
+        ("folder:pets", "csv:pets", False),
+        ("mnist/test", "folder:pets", False),
+        ("folder:pets", "mnist/test", False),
+    ],
+)
+def test_an_index_of_files_goes_by_kind_and_split(
+    tmp_path: Path, made: str, source: str, fits: bool
+) -> None:
+    (tmp_path / "a.txt").write_text(f"# images of {made}\n3\n")
+    if fits:
+        assert read_index(tmp_path / "a.txt", source) == [3]
+    else:
+        with pytest.raises(BadInput, match=f"is of {made}, not of {source}"):
+            read_index(tmp_path / "a.txt", source)
+
+
 def test_an_index_past_the_end_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("64\n")
     with pytest.raises(BadInput, match="lists image 64, which is not in fashion_sample/test"):

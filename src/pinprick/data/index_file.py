@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pinprick.aside import aside
 from pinprick.data.dataset import Dataset
+from pinprick.data.split import SPLITS
 from pinprick.errors import BadInput
 
 _OF = "# images of "
@@ -31,7 +32,7 @@ def read_index(path: Path, source: str) -> list[int]:
     numbers: list[int] = []
     seen: set[int] = set()
     for at, line in enumerate(map(str.strip, lines), start=1):
-        if line.startswith(_OF) and ":" not in source and line.removeprefix(_OF) != source:
+        if line.startswith(_OF) and not _same_set(line.removeprefix(_OF), source):
             raise BadInput(f"the index {path} is of {line.removeprefix(_OF)}, not of {source}")
         if not line or line.startswith("#"):
             continue
@@ -43,3 +44,16 @@ def read_index(path: Path, source: str) -> list[int]:
     if not numbers:
         raise BadInput(f"the index {path} lists no images")
     return numbers
+
+
+def _same_set(one: str, other: str) -> bool:
+    """Whether two sources may be the same; of paths, which differ elsewhere, kind and split are."""
+    if ":" not in one or ":" not in other:
+        return one == other
+    return _kind_and_split(one) == _kind_and_split(other)
+
+
+def _kind_and_split(source: str) -> tuple[str, str]:
+    kind, _, path = source.partition(":")
+    last = path.rpartition("/")[2]
+    return kind, last if last in SPLITS else ""
