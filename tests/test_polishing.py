@@ -202,3 +202,12 @@ def test_the_model_and_the_result_are_left_alone(
     assert torch.equal(result.adversarial, before)
     assert isinstance(curved.net, torch.nn.Module)
     assert all(parameter.requires_grad for parameter in curved.net.parameters())
+
+
+def test_a_model_without_gradients_is_refused(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    result = dense(curved, images, curved_labels)
+    scores = Classifier(curved.net, access="scores", name="service")
+    with pytest.raises(BadInput, match="polish needs gradients, but service gives scores alone"):
+        polish(result, scores)

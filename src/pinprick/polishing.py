@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 
 from pinprick.errors import BadInput
-from pinprick.model import Classifier, Model, as_classifier
+from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.parts.best import Best
 from pinprick.parts.choice import check_choice
 from pinprick.parts.trim import Trimmer
@@ -45,9 +45,14 @@ def polish(
     check_choice("polish", "unit", unit, ("elements", "pixels"))
     if max_forwards is not None and max_forwards < 1:
         raise BadInput(f"polish needs max_forwards >= 1, got {max_forwards}")
+    classifier = as_classifier(model)
+    if not gives(classifier.access, "gradients"):
+        raise BadInput(
+            f"polish needs gradients, but {classifier.name} gives {classifier.access} alone; "
+            "leave the result as it is"
+        )
     if not len(result):
         return result
-    classifier = as_classifier(model)
     here = classifier.device or result.images.device
     numbers = torch.arange(len(result), device=result.images.device)
     parts = numbers.split(int(result.batch_size.max()))

@@ -62,6 +62,11 @@ def flat():
 def scores():
     model = relus()
     return Classifier(model.net, size=(8, 8), prepare=model.prepare, access="scores", name="scores")
+
+
+def tops():
+    model = relus()
+    return Classifier(model.net, size=(8, 8), prepare=model.prepare, access="labels", name="tops")
 '''
 MODEL = ("--model", "cli_explain_models:relus")
 GREEDY = (*MODEL, "--attack", "greedy")
@@ -193,6 +198,28 @@ def test_a_network_without_maps_is_told_before_it_is_attacked(
         shell = run("explain", picture, *flat, *layer)
         assert (shell.status, shell.out) == (2, "")
         assert shell.err.endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("scores", ("--polish",), "--polish needs gradients, but scores gives scores alone\n"),
+        ("tops", (), "an explanation needs scores, but tops gives labels alone, by which "),
+    ],
+)
+def test_a_model_that_gives_too_little_is_told_before_it_is_attacked(
+    run: Run,
+    picture: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    more: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.setattr("pinprick.run.attack_batches", lambda *_, **__: pytest.fail("attacked"))
+    model = ("--model", f"cli_explain_models:{name}", "--attack", "sparse_rs")
+    shell = run("explain", picture, *model, *more, *FEW)
+    assert (shell.status, shell.out) == (2, "")
+    assert message in shell.err
 
 
 def test_maps_of_zeros_are_counted_and_left_out(run: Run) -> None:

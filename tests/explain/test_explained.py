@@ -100,6 +100,14 @@ def test_a_model_of_scores_alone_is_explained_without_maps(greedy: AttackResult)
     assert len(told) == 2
 
 
+def test_a_model_of_classes_alone_is_not_explained(greedy: AttackResult) -> None:
+    def classes(images: Tensor) -> Tensor:
+        return nn.functional.one_hot(images.mean(dim=(2, 3)).argmax(dim=1), 3).float()
+
+    with pytest.raises(BadInput, match="needs scores, but tops gives labels alone"):
+        explain_result(greedy, Classifier(classes, access="labels", name="tops"))
+
+
 def test_lists_of_pixels_can_be_dropped(model: Classifier, greedy: AttackResult) -> None:
     (whole, _) = explain_result(greedy, model).explanations
     light = without_pixels(whole)

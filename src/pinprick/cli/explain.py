@@ -83,7 +83,12 @@ def main(
     from pinprick.cli.console import remark, watch
     from pinprick.cli.data_inputs import open_data, read_groups
     from pinprick.cli.explain_output import explain_document, print_explanations
-    from pinprick.cli.explain_steps import as_settings, check_layer, explain_batches
+    from pinprick.cli.explain_steps import (
+        as_settings,
+        check_access,
+        check_layer,
+        explain_batches,
+    )
     from pinprick.cli.folder import Diary, as_json, open_folder
     from pinprick.cli.place import choose_batch_size, load_on
     from pinprick.cli.roll import Roll
@@ -100,6 +105,7 @@ def main(
     open_folder(out)
     asked = None if data is None else open_data(data, root=root, limit=limit)
     classifier = load_on(model, device, trust=trust)
+    check_access(classifier, polish=polish)
     groups, total = read_groups(
         asked, images or [], classifier, labels=label or [], target=target, quiet=quiet
     )

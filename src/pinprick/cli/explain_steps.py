@@ -10,8 +10,9 @@ from pinprick.cli.console import remark
 from pinprick.errors import BadInput
 from pinprick.explain.explained import Explained, explain_result
 from pinprick.explain.gradcam import gradcam
+from pinprick.explain.noise import check_scores
 from pinprick.explain.settings import NoiseSettings
-from pinprick.model import Classifier
+from pinprick.model import Classifier, gives
 from pinprick.parts.choice import check_choice
 from pinprick.result import AttackResult
 from pinprick.types import Images
@@ -29,6 +30,13 @@ def as_settings(grouping: str | None, attack: Attack, seed: int) -> NoiseSetting
         grouping = "connected" if attack.facts().norm == "l0" else "pixels"
     check_choice("explain", "grouping", grouping, ("connected", "pixels"))
     return NoiseSettings(grouping=cast(Any, grouping), seed=seed)
+
+
+def check_access(model: Classifier, *, polish: bool | None) -> None:
+    """Raise ``BadInput`` where the model gives too little to be explained as was asked."""
+    check_scores(model)
+    if polish and not gives(model.access, "gradients"):
+        raise BadInput(f"--polish needs gradients, but {model.name} gives {model.access} alone")
 
 
 def check_layer(model: Classifier, images: Images, layer: str | None) -> None:

@@ -30,7 +30,7 @@ from pinprick.explain.settings import NoiseSettings
 from pinprick.explain.shapley import shapley_values
 from pinprick.explain.spatial import Spatial, spatial_test
 from pinprick.explain.sufficiency import ask_families
-from pinprick.model import ACCESS, Classifier, Model, as_classifier
+from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.problem import Problem
 from pinprick.random import Streams
 from pinprick.result import AttackResult
@@ -61,6 +61,7 @@ def explain_noise(
     """
     settings = settings or NoiseSettings()
     classifier = as_classifier(model)
+    check_scores(classifier)
     maps = (true_maps, adversarial_maps, control_maps)
     _check_maps(maps, result)
     here = classifier.device or result.images.device
@@ -100,7 +101,7 @@ def _measure(
 ) -> Measured:
     size = result.delta.abs().sum(dim=1)
     groups = group_pixels(result, settings)
-    slopes = ACCESS.index(model.access) >= ACCESS.index("gradients") and settings.path_steps > 0
+    slopes = gives(model.access, "gradients") and settings.path_steps > 0
     problem = Problem(
         model,
         result.images,
@@ -155,6 +156,15 @@ def _measure(
             "images open, and half an explanation is none; ask again when it answers"
         )
     return measured
+
+
+def check_scores(model: Classifier) -> None:
+    """Raise ``BadInput`` where the model gives classes alone: what hides one shows the other."""
+    if not gives(model.access, "scores"):
+        raise BadInput(
+            f"an explanation needs scores, but {model.name} gives {model.access} alone, by which "
+            "obscuring and leading cannot be told apart"
+        )
 
 
 def group_pixels(result: AttackResult, settings: NoiseSettings) -> Groups:
