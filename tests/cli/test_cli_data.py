@@ -61,6 +61,11 @@ def test_a_set_is_fetched_and_then_checked(
     assert "train has 7 images and not 60000" in shell.err
 
 
+def test_what_comes_with_the_package_is_nowhere_else(run: Run) -> None:
+    shell = run("data", "get", "fashion_sample", "--root", "sets")
+    assert (shell.status, shell.out) == (0, "fashion_sample comes with the package\n")
+
+
 def test_a_whole_set_is_counted_and_has_a_hash(run: Run) -> None:
     shell = run("data", "check", "fashion_sample")
     assert (shell.status, shell.err) == (0, "")

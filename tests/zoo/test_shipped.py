@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pinprick import UnknownName
+from pinprick import UnknownName, load_data
 from pinprick.zoo import load_model, shipped
 from pinprick.zoo.save import save_model
 from zoo.conftest import CARD
@@ -61,3 +61,14 @@ def test_every_shipped_model_answers(name: str) -> None:
         logits = model(torch.zeros(1, card.channels, *card.size))
     assert logits.shape == (1, len(card.classes))
     assert logits.isfinite().all()
+
+
+def test_a_shipped_model_knows_real_pictures() -> None:
+    data, model = load_data("fashion_sample"), load_model("pinprick:fashion_cnn")
+    with torch.no_grad():
+        right = (model(data.images()).argmax(dim=1) == data.labels).float().mean()
+    assert right > 0.85  # 91.8 % of the whole test set, says its card
+
+
+def test_the_shipped_models_are_small() -> None:
+    assert sum(file.stat().st_size for file in shipped.FOLDER.rglob("*.*")) < 4e6

@@ -55,7 +55,8 @@ def get(
         with watch_bytes(quiet=quiet) as progress:
             source.get(where, progress)
         if not json:
-            typer.echo(f"{source.name} is in {where / source.place}")
+            place = f"is in {where / source.place}" if source.place else "comes with the package"
+            typer.echo(f"{source.name} {place}")
     if json:
         places = [{"name": source.name, "root": str(where)} for source in sources]
         typer.echo(as_json({"format": 1, "datasets": places}))
