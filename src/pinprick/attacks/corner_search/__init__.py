@@ -110,7 +110,7 @@ class CornerSearch(Attack):
             place = (most - 1 - (most * draw.sqrt()).long()).clamp_min(0).flatten(1)
             drawn = jumps[rows].gather(1, order[rows, :, ranking].gather(1, place))
             self._judge(part, changes, drawn.unflatten(1, (sets, pixels)), found, rows)
-            rows = rows[found.cost[rows].isinf()]
+            rows = rows[found.cost[rows].isinf() & ~problem.refused[rows]]
         return found.images
 
     def _counts(self) -> range:
@@ -144,7 +144,8 @@ class CornerSearch(Attack):
         left = torch.full((*jumps.shape, others.shape[1] + 1), torch.inf, device=jumps.device)
         rows = torch.arange(len(problem), device=jumps.device)
         for start in range(0, jumps.shape[1], _BLOCK):
-            rows = rows[found.cost[rows].isinf() & (number[rows] > start)]
+            going = found.cost.isinf() & (number > start) & ~problem.refused
+            rows = rows[going[rows]]
             if not len(rows):
                 break
             block = jumps[rows, start : start + _BLOCK].unsqueeze(2)

@@ -96,7 +96,8 @@ class Rounds:
         again = failed & (self.number > 1) if pace.halve else torch.zeros_like(failed)
         if pace.halve and again.any():
             self._take_back(again)
-        return (~failed | again) & self.open.any(dim=1)
+        going = (~failed | again) & self.open.any(dim=1)
+        return going & ~self.problem.refused if self.problem.may_refuse else going
 
     def _freeze(self, solved: Mask, scores: Tensor, changed: Tensor) -> None:
         """End the round of the images that are solved: freeze what did least, and start anew."""

@@ -148,6 +148,8 @@ class StrAttack(Attack):
             fooled = torch.zeros_like(search.weight, dtype=torch.bool)
             for step in range(1, self._steps(number) + 1):
                 fooled |= admm.step(step, search.weight)
+                if scene.is_over:
+                    return
             search.learn(fooled)
 
     def _refine(self, scene: Scene) -> None:
@@ -159,6 +161,8 @@ class StrAttack(Attack):
             fooled = torch.zeros_like(search.weight, dtype=torch.bool)
             for _ in range(self.refine_steps):
                 fooled |= descent.step(search.weight)
+                if scene.is_over:
+                    return
             search.learn(fooled)
             if self.halve:
                 share = share.where(fooled, share / 2)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pinprick.parts.best import Best
+from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images, Labels, Mask, PerImage
@@ -40,6 +41,11 @@ class Scene:
         if problem.allowed is not None:
             self.low = self.low.where(problem.allowed, 0)
             self.high = self.high.where(problem.allowed, 0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no image is answered any more."""
+        return all_refused(self._problem)
 
     def full(self, value: float) -> PerImage:
         """The same number for every image."""

@@ -1,0 +1,54 @@
+"""Where no image is answered any more, there is nothing left to do."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pinprick import Classifier, Goal, Problem, Streams, build, run_attack
+from pinprick.parts.spent import all_refused
+from pinprick.types import Images, Logits, Mask
+
+LONG = ("cw_l0", "cw_l2", "sapf", "strattack", "corner_search")  # 10^4 passes and more
+
+
+def test_it_is_over_once_all_are_refused(linear: Classifier, images: Tensor) -> None:
+    with torch.no_grad():
+        logits = linear(images)
+    problem = Problem(
+        linear,
+        images,
+        Goal(logits.argmax(dim=1)),
+        Streams(0, torch.arange(len(images))),
+        clean_logits=logits,
+        max_forwards=1,
+    )
+    assert not all_refused(problem)
+    problem.logits(images)
+    problem[torch.tensor([0, 1])].logits(images[:2])
+    assert all_refused(problem[torch.tensor([0, 1])])
+    assert not all_refused(problem)
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_attack_ends_with_its_passes(
+    name: str,
+    linear: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    ask = Problem.ask
+
+    def note(problem: Problem, some: Images) -> tuple[Logits, Mask]:
+        asked.append(len(some))
+        return ask(problem, some)
+
+    monkeypatch.setattr(Problem, "ask", note)
+    limits: dict[str, Any] = {"max_forwards": 3}
+    result = run_attack(build(name), linear, images, labels, **limits)
+    assert result.out_of_budget.all()
+    assert (result.forwards == 3).all()
+    assert len(asked) <= 20  # once more in each search for a weight at most
