@@ -23,8 +23,8 @@ class Flaky:
 
     Attributes:
         troubles: What happens to each request in turn: "" is an answer, "drop" none at all,
-            "delay" one that comes too late, "shape" and "nan" a wrong one, and a number that HTTP
-            status.
+            "delay" one that comes too late, "shape" and "nan" a wrong one, "page" one that is no
+            JSON, and a number that HTTP status.
         patience: How many images are answered of those whose first value is this; then they meet
             with ``fault``, and whatever comes with them.
         fault: As one of the troubles.
@@ -89,9 +89,11 @@ def open_service() -> Iterator[Flaky]:
                 scores[flaky.lost(images)] = torch.nan
             elif trouble == "shape":
                 scores = scores[:, :3]
-            else:
+            elif trouble != "page":
                 flaky.note(images)
             answer = json.dumps(scores.tolist()).encode()
+            if trouble == "page":
+                answer = b"<html>please come back later</html>"
             self.send_response(200)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()

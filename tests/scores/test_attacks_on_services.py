@@ -17,6 +17,8 @@ ATTACKS: dict[str, dict[str, Any]] = {
     "brusle": {"k": 4, "queries": 25, "starts": 4},
     "onepixel": {"k": 2, "population": 5, "generations": 5},
     "sa_moo": {"k": 4, "queries": 25, "population": 3},
+    "corner_search": {"singles": 12, "tries": 4, "max_pixels": 3, "rivals": 1},
+    "auto": {"budgets": [2, 4], "queries": 25},
 }
 SHUT = torch.ones(SHAPE, dtype=torch.bool)
 SHUT[0, 0, 0] = False  # the first value of an image is its mark, by which the service knows it
@@ -96,7 +98,7 @@ def test_a_function_a_file_and_a_service_are_attacked_alike(
     assert sum(flaky.received) == asked.sent.images == len(flaky.answered)
 
 
-@pytest.mark.parametrize("fault", ["503", "422", "drop", "shape", "nan"])
+@pytest.mark.parametrize("fault", ["503", "422", "drop", "shape", "nan", "page"])
 def test_an_image_that_the_service_fails_on_keeps_its_best_and_the_rest_go_on(
     spec: dict[str, Any], flaky: Flaky, images: Tensor, labels: Tensor, fault: str
 ) -> None:
@@ -123,7 +125,7 @@ def test_an_image_that_the_service_fails_on_keeps_its_best_and_the_rest_go_on(
 
 
 @pytest.mark.parametrize("name", ["sparse_evo", "hopskipjump"])
-@pytest.mark.parametrize("fault", ["503", "422", "drop", "shape", "nan"])
+@pytest.mark.parametrize("fault", ["503", "422", "drop", "shape", "nan", "page"])
 def test_attacks_by_classes_alone_go_on_as_well(
     name: str, fault: str, flaky: Flaky, images: Tensor, labels: Tensor
 ) -> None:

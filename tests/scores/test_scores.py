@@ -1,5 +1,6 @@
 """Any function of images becomes a model: in batches, with patience, each image once."""
 
+import json
 import multiprocessing
 import time
 from pathlib import Path
@@ -246,7 +247,16 @@ def test_errors_of_http_libraries_are_understood() -> None:
         503,
     ]
     assert is_temporary(TimeoutError())
+    assert is_temporary(json.JSONDecodeError("Expecting value", "<html>", 0))
     assert not is_temporary(ValueError())
+
+
+def test_troubles_of_the_network_are_known_as_httpx_has_them() -> None:
+    """Its timeouts descend from its own TransportError, which is no OSError."""
+    transport = type("TransportError", (Exception,), {"__module__": "httpx"})
+    timeout = type("ReadTimeout", (transport,), {"__module__": "httpx"})
+    assert is_temporary(timeout())
+    assert not is_temporary(type("TransportError", (Exception,), {"__module__": "mine"})())
 
 
 def test_calls_are_no_more_often_than_they_may(images: Tensor, pauses: list[float]) -> None:

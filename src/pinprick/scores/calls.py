@@ -8,6 +8,7 @@ wrongly then.
 """
 
 import http.client
+import json
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,6 +24,12 @@ Take = Callable[[Any, Sequence[int]], dict[int, str]]
 
 _LONGEST = 60.0  # seconds of a pause that the service did not ask for
 _LATER = (408, 425, 429)  # HTTP's ways to say: try again
+_BROKEN = (  # a timeout is an OSError
+    OSError,
+    http.client.HTTPException,
+    json.JSONDecodeError,
+    UnicodeDecodeError,
+)
 _DOWN = 3  # images without an answer one after another, after which no more are tried
 
 
@@ -35,7 +42,7 @@ def is_temporary(error: Exception) -> bool:
     code = _status(error)
     if code is not None:
         return code in _LATER or code >= 500
-    return isinstance(error, OSError | http.client.HTTPException)  # a timeout is an OSError
+    return _is_of_the_network(error)
 
 
 class Calls:
@@ -134,8 +141,15 @@ class Calls:
 
 def _is_the_services(error: Exception) -> bool:
     """Whether the service or the way to it is to blame, and not the function that asks it."""
-    known = isinstance(error, OSError | http.client.HTTPException)
-    return known or _status(error) is not None
+    return _is_of_the_network(error) or _status(error) is not None
+
+
+def _is_of_the_network(error: Exception) -> bool:
+    """Whether nothing came, or something that is no JSON, such as the page of a gateway."""
+    if isinstance(error, _BROKEN):
+        return True
+    kinds = [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__]
+    return ("httpx", "TransportError") in kinds  # its timeouts are no OSErrors
 
 
 def _status(error: Exception) -> int | None:
