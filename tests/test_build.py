@@ -36,6 +36,7 @@ class Everything(Attack):
     size: float | None = None
     loss: Literal["margin", "ce"] = "margin"
     limit: int | str = 4
+    k: int | Literal["smallest"] = 1
     note: str = ""
     sides: tuple[float, ...] = (1.0, 2.0)
     start: Attack = field(default_factory=IFGSM)
@@ -142,6 +143,7 @@ def test_values_may_come_as_text(option: str, text: Any, value: Any) -> None:
         ("keep", "perhaps", "keep of everything must be bool, got 'perhaps'"),
         ("size", "large", "size of everything must be float, got 'large'"),
         ("loss", "hinge", "loss of everything must be one of 'margin', 'ce', got 'hinge'"),
+        ("k", "few", "k of everything must be int or 'smallest', got 'few'"),
         ("sides", ["a"], "sides of everything must be float, got 'a'"),
         ("start", 3, "start of everything must be an attack, by name or as a mapping, got 3"),
         ("start", {"eps": 1}, "an attack is given by name"),

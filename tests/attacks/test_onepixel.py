@@ -226,6 +226,15 @@ def test_never_changes_more_than_k(curved: Classifier, images: Tensor, k: int) -
     assert (result.l0_pixels > 0).all()
 
 
+def test_a_k_beyond_the_image_is_all_of_it(curved: Classifier, images: Tensor) -> None:
+    labels, pixels = guesses(curved, images), images[0, 0].numel()
+    found = [
+        run_attack(OnePixel(k=k, population=5, generations=1), curved, images, labels)
+        for k in (pixels, 10**9)  # genes for so many would not fit into any memory
+    ]
+    assert torch.equal(found[0].adversarial, found[1].adversarial)
+
+
 def test_the_smallest_k_is_sought_within_its_queries(curved: Classifier, images: Tensor) -> None:
     labels = guesses(curved, images)
     attack = OnePixel(k="smallest", population=20, generations=4)

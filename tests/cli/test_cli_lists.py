@@ -16,6 +16,7 @@ def test_attacks_lists_every_card(run: Run) -> None:
         (line,) = [line for line in lines if line.split()[:1] == [name]]
         assert cls.card.title in line
         assert cls.card.paper in line
+    assert "; corner_search quick, sigma; " in lines[-1]  # the presets
 
 
 def test_attacks_as_json_can_be_built_again(run: Run) -> None:
@@ -23,6 +24,9 @@ def test_attacks_as_json_can_be_built_again(run: Run) -> None:
     assert [card["name"] for card in cards] == list(ATTACKS)
     for card in cards:
         assert build(card["options"]) == ATTACKS[card["name"]]()
+        for preset, settings in card["presets"].items():
+            named = build({"name": card["name"], "preset": preset})
+            assert named == build({**card["options"], **settings})
 
 
 def test_check_says_when_there_is_nothing_to_put_right(run: Run, picture: Path) -> None:

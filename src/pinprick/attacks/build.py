@@ -70,7 +70,7 @@ def read_setting(value: Any, hint: Any, what: str) -> Any:
     """``value`` as the type that ``hint`` asks for."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        return _read_union(value, arguments, hint, what)
+        return _read_union(value, arguments, what)
     if origin is Literal:
         if value not in arguments:
             raise BadInput(
@@ -89,7 +89,7 @@ def read_setting(value: Any, hint: Any, what: str) -> Any:
     return read
 
 
-def _read_union(value: Any, choices: tuple[Any, ...], hint: Any, what: str) -> Any:
+def _read_union(value: Any, choices: tuple[Any, ...], what: str) -> Any:
     """The first reading that fits; None comes first, text last, so that "5" is a number."""
     if type(None) in choices and (value is None or value == "none"):
         return None
@@ -100,7 +100,14 @@ def _read_union(value: Any, choices: tuple[Any, ...], hint: Any, what: str) -> A
         except BadInput:
             if len(rest) == 1:
                 raise
-    raise BadInput(f"{what} must be {hint}, got {value!r}")
+    raise BadInput(f"{what} must be {' or '.join(map(_in_words, choices))}, got {value!r}")
+
+
+def _in_words(hint: Any) -> str:
+    """What a type takes, as a user would say it."""
+    if typing.get_origin(hint) is Literal:
+        return " or ".join(map(repr, typing.get_args(hint)))
+    return "none" if hint is type(None) else str(getattr(hint, "__name__", hint))
 
 
 def _read_attack(value: Any, what: str) -> Attack:

@@ -16,7 +16,11 @@ def main(json: options.Json = False) -> None:
 
     if json:
         cards = [
-            {**asdict(attack.facts()), "options": describe(attack)}
+            {
+                **asdict(attack.facts()),
+                "options": describe(attack),
+                "presets": {name: dict(preset) for name, preset in attack.presets.items()},
+            }
             for attack in (cls() for cls in ATTACKS.values())
         ]
         typer.echo(as_json(cards))
@@ -29,3 +33,5 @@ def main(json: options.Json = False) -> None:
         norm = f"{card.norm}, {card.unit}" if card.unit else card.norm
         rows.append((card.name, card.title, norm, card.kind, card.access, *marks, card.paper))
     print_table(columns, rows)
+    named = [f"{name} {', '.join(cls.presets)}" for name, cls in ATTACKS.items() if cls.presets]
+    typer.echo(f"presets, as in --option preset=quick: {'; '.join(named)}")

@@ -33,9 +33,10 @@ K = int | Literal["smallest"]  # the setting k of every fixed-k attack
 Core = Callable[[Problem, Counts, Images, int], tuple[Images, Mask]]
 
 
-def check_k(name: str, k: int | str, rounds: int) -> None:
+def check_k(name: str, k: object, rounds: int) -> None:
     """Raise ``BadInput`` unless k is a number of units or "smallest", and there is a round."""
-    if (isinstance(k, str) and k != "smallest") or (not isinstance(k, str) and k < 1):
+    is_number = isinstance(k, int) and not isinstance(k, bool) and k >= 1
+    if not is_number and k != "smallest":
         raise BadInput(f"{name} needs k >= 1 or 'smallest', got {k!r}")
     if rounds < 1:
         raise BadInput(f"{name} needs rounds >= 1, got {rounds}")

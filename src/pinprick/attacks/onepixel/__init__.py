@@ -97,6 +97,7 @@ class OnePixel(Attack):
         images, met = problem.images.clone(), torch.zeros_like(k, dtype=torch.bool)
         use, frame, part = f"onepixel, trial {trial}", frame_of(problem), problem
         rows = torch.arange(len(problem), device=k.device)  # images not fooled yet
+        k = k.clamp(max=images[:1, 0].numel() or 1)  # no more genes than there are pixels
         genes = draw_genes(problem, self.population, int(k.max()) if len(k) else 1, use)
         genes = genes if problem.start is None else plant(problem, genes, frame)
         fitness = torch.full(genes.shape[:2], torch.inf, device=k.device)
