@@ -2,11 +2,13 @@
 
     pip install torchattacks     in an environment of its own; it is no dependency of the package
     python benchmarks/sparsefool_speed.py --case package.module:function [--count 64]
-        [--steps 10] [--device cuda]
+        [--steps 10] [--theirs 64] [--device cuda]
 
 Both have the same lambda, overshoot and number of rounds. torchattacks starts every round from the
 clean image, takes the normal at the extrapolated point, looks at all classes, and its solver takes
-a step in Python for each element. Ours is also run with lambda = 1.
+a step in Python for each element. Ours is also run with lambda = 1. ``--theirs`` is how many of the
+images torchattacks is given, the first ones, all by default; its time is then told for all, at as
+much an image.
 """
 
 import time
@@ -21,7 +23,9 @@ from pinprick.attacks import SparseFool
 
 
 def main() -> None:
-    options = case_parser(__doc__, count=64, steps=10).parse_args()
+    parser = case_parser(__doc__, count=64, steps=10)
+    parser.add_argument("--theirs", type=int, help="images for torchattacks, all unless given")
+    options = parser.parse_args()
 
     model, images, labels = read_case(options.case, options.device, options.count)
     print(f"{model.name}, {len(images)} images, at most {options.steps} rounds")
@@ -31,10 +35,12 @@ def main() -> None:
         result = run_attack(SparseFool(lam=lam, steps=options.steps), model, images, labels)
         seconds[lam] = result.seconds
         say(f"ours, lambda {lam:g}", result.seconds, result.success, result.adversarial, images)
-    took, adv = run_theirs(model, images, labels, options.steps)
+    few, wanted = images[: options.theirs], labels[: options.theirs]
+    took, adv = run_theirs(model, few, wanted, options.steps)
     with torch.no_grad(), model.frozen():
-        fooled = torch.cat([model(part).argmax(dim=1) for part in adv.split(64)]) != labels
-    say("torchattacks, lambda 3", took, fooled, adv, images)
+        fooled = torch.cat([model(part).argmax(dim=1) for part in adv.split(64)]) != wanted
+    say(f"torchattacks, lambda 3, {len(few)}", took, fooled, adv, few)
+    took *= len(images) / len(few)
     print(f"{took / seconds[3.0]:.0f} times as fast at the same lambda")
 
 

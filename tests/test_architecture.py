@@ -28,6 +28,7 @@ RANKS = {  # a file may import from files with a smaller number or the same
     "goal": 2,
     "random": 2,
     "passes": 2,
+    "backward": 2,
     "trace": 2,
     "problem": 2,
     "parts": 3,

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pinprick.backward import Backward
 from pinprick.errors import BadInput, NoAnswer, OverBudget
 from pinprick.goal import Goal
 from pinprick.model import Model
@@ -68,6 +69,7 @@ class Problem:
         self.allowed, self.start = allowed, start
         self._tracer = tracer
         self.tally = Tally(len(images), images.device, max_forwards, max_backwards, strict)
+        self._backward = Backward(self.tally.backwards, together=max_backwards is None)
         self._model, self._gradients, self._clean_logits = model, gradients, clean_logits
         self._remote = getattr(model, "sent", None) is not None
         self._rows = torch.arange(len(images), device=images.device)
@@ -161,7 +163,9 @@ class Problem:
         self, images: Images, loss: Callable[[Logits], PerImage]
     ) -> tuple[Logits, Images]:
         """Both from one forward and one backward pass; what is not finite in a gradient is zero."""
-        logits, gradients = self._differentiate(images, lambda logits: [loss(logits).sum()])
+        logits, gradients = self.logits_and_gradients(
+            images, lambda logits: loss(logits).unsqueeze(1)
+        )
         return logits, next(gradients)
 
     def logits_and_gradients(
@@ -169,28 +173,22 @@ class Problem:
     ) -> tuple[Logits, Iterator[Images]]:
         """One forward pass now, and a backward pass for each of several losses as it is asked for.
 
-        ``losses`` maps logits to several losses an image, of shape (batch, several).
+        ``losses`` maps logits to several losses an image, of shape (batch, several). A pass may be
+        made ahead, at once with others (``backward.py``), but is not counted until asked for.
         """
-        return self._differentiate(images, lambda logits: list(losses(logits).sum(dim=0).unbind()))
-
-    def _differentiate(
-        self, images: Images, totals_of: Callable[[Logits], list[Tensor]]
-    ) -> tuple[Logits, Iterator[Images]]:
         images = images.detach().requires_grad_()
         with torch.enable_grad():
             logits = self.logits(images)
-            totals = totals_of(logits)
-        if not all(total.requires_grad for total in totals):
+            totals = losses(logits).sum(dim=0)
+        if not totals.requires_grad:
             raise BadInput(
                 "the model passes no gradient back; give it as Classifier(..., access='scores') "
                 "and use an attack that needs scores alone"
             )
-        return logits.detach(), self._gradients_of(totals, images)
+        return logits.detach(), self._noted(self._backward.gradients(totals, images))
 
-    def _gradients_of(self, totals: list[Tensor], images: Images) -> Iterator[Images]:
-        while totals:
-            total = totals.pop(0)
-            (grad,) = torch.autograd.grad(total, images, retain_graph=bool(totals))
+    def _noted(self, gradients: Iterator[Images]) -> Iterator[Images]:
+        for grad in gradients:
             grad = grad.nan_to_num(0.0, 0.0, 0.0)
             self.tally.note_gradient(self._rows, grad)
             yield grad
