@@ -5,6 +5,7 @@ Blocks marked ``python`` are run in order, those of one page in one namespace, w
 """
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,9 @@ def test_every_page_of_a_method_is_of_an_attack_in_the_table() -> None:
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_tables_of_the_interpretation_are_those_of_its_rows() -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks/interpretation_page.py"))
+    page = (ROOT / "docs/results/interpretation.md").read_text()
+    assert script["filled"](page, script["rows_of"](ROOT / "results/interpretation")) == page
