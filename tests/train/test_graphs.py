@@ -59,3 +59,11 @@ def test_batches_of_another_shape_get_graphs_of_their_own() -> None:
     for batch in (4, 6):
         attacked, _ = passes.for_batch(torch.rand(batch, 3, 32, 32, device="cuda"))
         assert attacked(torch.rand(batch, 3, 32, 32, device="cuda")).shape == (batch, 10)
+
+
+def test_the_step_may_be_on_twice_as_many_images() -> None:
+    net = resnet20(10).cuda().train()
+    images = torch.rand(4, 3, 32, 32, device="cuda")
+    attacked, stepper = Passes(net, Classifier(net), double=True).for_batch(images)
+    assert attacked(images).shape == (4, 10)
+    assert stepper(torch.cat((images, images))).shape == (8, 10)

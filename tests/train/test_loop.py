@@ -1,5 +1,6 @@
 """The loop: real pictures are learnt in seconds, and robust recipes make robust networks."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,12 @@ def test_every_recipe_trains(recipe: str, plan_for: PlanMaker, few: Material) ->
     assert second["loss"] < first["loss"]
     assert (first["watched"] is None) == (recipe not in ("fast_at", "n_fgsm"))
     assert [entry["number"] for entry in trainer.progress.history] == [1, 2]
+
+
+def test_the_trade_off_of_trades_trains(plan_for: PlanMaker, few: Material) -> None:
+    plan = plan_for("pgd_at", epochs=2, trades=6.0, watch_images=20)
+    first, second = trained(plan, few).progress.history
+    assert second["loss"] < first["loss"]
 
 
 @pytest.mark.slow
@@ -180,8 +187,10 @@ def test_a_step_never_waits_for_the_device(recipe: str, colour: Material) -> Non
     trainer = Trainer(plan, colour, "cuda")
     batches = trainer.feed.batches(0, 1, 4, None)
     trainer._step(plan.recipe, next(batches), 1.0)  # what is made once may wait
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
+            torch.cuda.set_sync_debug_mode("error")
         trainer._step(plan.recipe, next(batches), 1.0)
         assert trainer.average is not None
         trainer.average.follow(1)

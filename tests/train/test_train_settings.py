@@ -73,6 +73,7 @@ def test_options_that_are_not_there_or_do_not_fit_are_refused(
         ({"ema": 1.0}, "training needs ema of at least 0 and below 1, got 1"),
         ({"momentum": -0.1}, "training needs momentum of at least 0"),
         ({"label_smoothing": 1.5}, "training needs label_smoothing"),
+        ({"trades": 0.0}, "training needs trades above 0 and at most 100, got 0"),
         ({"crop": -1}, "training needs crop >= 0, got -1"),
         ({"ramp": 2.0}, "training needs ramp from 0 to 1, got 2"),
         ({"drop": -1.0}, "training needs drop from 0 to 1"),
@@ -112,6 +113,15 @@ def test_the_attack_grows_over_the_ramp() -> None:
     schedule = Schedule(ramp=0.4)
     assert [schedule.strength_at(share) for share in (0.1, 0.2, 0.4, 0.9)] == [0.25, 0.5, 1, 1]
     assert Schedule().strength_at(0.01) == 1
+
+
+def test_a_plan_written_before_a_setting_was_there_has_it_at_its_default() -> None:
+    described = describe_plan(build_plan(data="cifar10", net="resnet18", recipe="fast_at"))
+    for home, key in (("schedule", "crop"), ("recipe", "guard"), ("exam", "l0_images")):
+        del described[home][key]
+    plan = read_plan(described)  # the preset has crop 4
+    assert (plan.schedule.crop, plan.recipe) == (0, FastAT(eps=8 / 255))
+    assert plan.exam.l0_images == Exam().l0_images
 
 
 def test_two_descriptions_differ_in_a_setting_that_is_named() -> None:

@@ -23,18 +23,21 @@ class Passes:
         net: In training mode whenever one is asked for, on a GPU, with parameters that stay where
             they are in memory.
         like: The network as a classifier, for its preprocessing.
+        double: Whether the step is on twice as many images as the attack.
     """
 
-    def __init__(self, net: nn.Module, like: Classifier) -> None:
-        self._net, self._like = net, like
+    def __init__(self, net: nn.Module, like: Classifier, *, double: bool = False) -> None:
+        self._net, self._like, self._double = net, like, double
         self._shape: torch.Size | None = None
         self._kept: tuple[Classifier, Classifier] | None = None
+        _expect_other_stream()
 
     def for_batch(self, images: Images) -> tuple[Classifier, Classifier]:
         """The attack's model and the step's for batches of this shape; the last one's are kept."""
         if self._kept is None or images.shape != self._shape:
             self._kept = None  # its memory first
-            self._kept = self._model(images, False), self._model(images, True)
+            stepped = torch.cat((images, images)) if self._double else images
+            self._kept = self._model(images, False), self._model(stepped, True)
             self._shape = images.shape
         return self._kept
 
@@ -62,6 +65,13 @@ def _record(net: nn.Module, images: Images, weights: bool) -> nn.Module:
             for buffer, value in buffers:
                 buffer.copy_(value)
     return _Replay(graph)
+
+
+def _expect_other_stream() -> None:
+    """No warning that weights get gradients from the stream that a graph was recorded on."""
+    warn = getattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch", None)
+    if warn is not None:  # since torch 2.10
+        warn(False)
 
 
 class _HalfPrecision(nn.Module):

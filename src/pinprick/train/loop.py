@@ -12,7 +12,6 @@ from dataclasses import asdict
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from pinprick.data.dataset import Dataset
 from pinprick.errors import BadInput
@@ -24,6 +23,7 @@ from pinprick.train.average import Average
 from pinprick.train.exam import spread
 from pinprick.train.feed import Batch, Feed, MemoryFeed
 from pinprick.train.graphs import Passes
+from pinprick.train.loss import step_loss
 from pinprick.train.material import Material
 from pinprick.train.optimise import make_optimiser, read_state, set_lr, write_state
 from pinprick.train.picture_feed import PictureFeed
@@ -67,7 +67,8 @@ class Trainer:
             self._stepper = Classifier(compiled, mean=self.card.mean, std=self.card.std)
         self.feed = _make_feed(plan, material.train, self.card, self.device)
         graphs = self.device.type == "cuda" and schedule.graphs and not schedule.compile
-        self._passes = Passes(self.net, self.model) if graphs else None
+        double = schedule.trades is not None
+        self._passes = Passes(self.net, self.model, double=double) if graphs else None
         self._test = self._watch(material.test)
         self._train = self._watch(material.train) if plan.recipe.guarded() else None
         self.progress = Progress()
@@ -156,20 +157,22 @@ class Trainer:
 
     def _step(self, recipe: Recipe, batch: Batch, strength: float) -> tuple[Tensor, Tensor]:
         """One step of the optimiser; gives the loss and how many were right, on the device."""
-        labels, smoothing = batch.labels, self.plan.schedule.label_smoothing
+        labels, schedule = batch.labels, self.plan.schedule
         attacked, stepper = self.model, self._stepper
         if self._passes is not None:
             attacked, stepper = self._passes.for_batch(batch.images)
         with half_precision(self.device):  # weights are cast once for all passes of the attack
             problem = Problem(attacked, batch.images, Goal(labels), batch.rng)
             images = recipe.perturb(problem, strength).detach()
+        if schedule.trades is not None:
+            images = torch.cat((images, batch.images))
         with half_precision(self.device):  # and anew, in case the attack cast them without gradient
-            logits = stepper(images)
-            loss = F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
+            logits = stepper(images).float()
+            loss = step_loss(logits, labels, schedule)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         self.optimiser.step()
-        return loss.detach(), (logits.detach().argmax(dim=1) == labels).sum()
+        return loss.detach(), (logits[: len(labels)].detach().argmax(dim=1) == labels).sum()
 
     def _recipe(self) -> Recipe:
         """The plan's recipe, more careful by a degree for each epoch taken back."""

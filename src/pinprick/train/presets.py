@@ -41,7 +41,14 @@ _CIFAR: dict[str, Options] = {
     },
     "fast_at": {**_ROBUST, "epochs": 30, "ema": 0.995, "eps": 8 / 255},
     "n_fgsm": {**_ROBUST, "epochs": 30, "ema": 0.995, "eps": 8 / 255},
-    "sparse_at": {**_ROBUST, "epochs": 20, "ema": 0.995, "ramp": 0.3},
+    "sparse_at": {
+        **_ROBUST,
+        "epochs": 20,
+        "ema": 0.995,
+        "ramp": 0.3,
+        "k_max": 96,
+        "trades": 6.0,
+    },
 }
 
 RECIPE: dict[tuple[str, str], Options] = {
@@ -54,7 +61,7 @@ RECIPE: dict[tuple[str, str], Options] = {
     ("mnist", "pgd_at"): {"epochs": 12, "eps": 0.3, "steps": 20, "step_size": 0.03, "ramp": 0.4},
     ("mnist", "fast_at"): {"epochs": 10, "eps": 0.3, "ramp": 0.4},
     ("mnist", "n_fgsm"): {"epochs": 10, "eps": 0.3, "noise": 1.0, "ramp": 0.4},
-    ("mnist", "sparse_at"): {"epochs": 12, "ramp": 0.4},
+    ("mnist", "sparse_at"): {"epochs": 12, "ramp": 0.4, "k_max": 64},
     ("fashion_mnist", "standard"): {
         "epochs": 20,
         "flip": True,

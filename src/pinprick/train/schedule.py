@@ -24,6 +24,8 @@ class Schedule:
         momentum: Of sgd.
         weight_decay: On weights of convolutions and linear layers; biases and norms have none.
         label_smoothing: Share of the label that is spread over all classes.
+        trades: None to train on the perturbed images alone. A number: on the clean ones, plus so
+            many times the divergence of what is said of the perturbed ones from that, as TRADES.
         ema: Decay of a running mean of the weights, a step; the mean is what is kept. None for
             the last weights.
         crop: Pixels that the picture is shifted by at most, its border mirrored.
@@ -46,6 +48,7 @@ class Schedule:
     momentum: float = 0.9
     weight_decay: float = 5e-4
     label_smoothing: float = 0.0
+    trades: float | None = None
     ema: float | None = None
     crop: int = 0
     flip: bool = False
@@ -74,6 +77,8 @@ class Schedule:
         for name in ("ramp", "drop"):
             if not 0 <= getattr(self, name) <= 1:
                 raise BadInput(f"training needs {name} from 0 to 1, got {getattr(self, name):g}")
+        if self.trades is not None and not 0 < self.trades <= 100:
+            raise BadInput(f"training needs trades above 0 and at most 100, got {self.trades:g}")
         _check_points("lr_shape", self.lr_shape)
         if self.phases:
             _check_points("phases", self.phases)
