@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 import pinprick
 from cli.conftest import Run
@@ -75,6 +75,21 @@ def test_the_command_line_is_a_module_too() -> None:
         check=True,
     )
     assert done.stdout == f"pinprick {pinprick.__version__}\n"
+
+
+def test_half_the_size_is_a_switch(run: Run, stripes: Path, tmp_path: Path) -> None:
+    command = ("train", "--data", stripes, "--net", "mnist_cnn", *QUICK, "--epochs", "1")
+    assert run(*command, "--half", "--out", "made").status == 0
+    weights = load_file(tmp_path / "made" / "model.safetensors")
+    assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
+
+
+@pytest.mark.parametrize("net", ["resnet19", "torchvision:resnet19", "onnx:resnet18"])
+def test_the_name_of_the_network_is_looked_at_before_the_data(run: Run, net: str) -> None:
+    shell = run("train", "--data", "gone.safetensors", "--net", net)
+    assert shell.status == 2
+    assert "gone" not in shell.err
+    assert net.rpartition(":")[2] in shell.err
 
 
 @pytest.mark.parametrize(

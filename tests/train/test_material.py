@@ -9,7 +9,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from pinprick import BadInput, UnknownName
-from pinprick.train.material import Material, read_material
+from pinprick.data.dataset import Dataset
+from pinprick.train.material import Material, fingerprint, read_material
 
 CLASSES = json.dumps(["cat", "dog", "owl"])
 
@@ -110,7 +111,19 @@ def test_a_network_for_other_pictures_is_refused(digits: Material, tmp_path: Pat
 
 
 def test_other_images_have_another_fingerprint(digits: Material) -> None:
-    less = Material("digits", digits.train[:1499], digits.test)
-    swapped = Material("digits", digits.train[torch.arange(1500).flip(0)], digits.test)
-    prints = {material.fingerprint() for material in (digits, less, swapped)}
+    swapped = digits.train[torch.arange(1500).flip(0)]
+    prints = {fingerprint(part) for part in (digits.train, digits.train[:1499], swapped)}
     assert len(prints) == 3
+
+
+def test_picture_files_of_another_size_have_another_fingerprint(tmp_path: Path) -> None:
+    files = tuple(tmp_path / f"{number}.png" for number in range(2))
+    labels = torch.arange(2)
+    data = Dataset("pets", ("cat", "dog"), labels, None, files, labels, "pets/train")
+    prints = [fingerprint(data)]  # the files are not there yet
+    for size in (5, 5, 6):
+        for file in files:
+            file.write_bytes(b"x" * size)
+        prints.append(fingerprint(data))
+    assert prints[1] == prints[2]
+    assert len(set(prints)) == 3

@@ -14,9 +14,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from pinprick import BadInput
+from pinprick import BadInput, load_model
 from pinprick.train.checkpoint import CHECKPOINT, Writer, read_checkpoint
-from pinprick.train.job import train_epochs, train_model
+from pinprick.train.job import finish, train_epochs, train_model
 from pinprick.train.loop import Trainer
 from pinprick.train.material import Material, read_material
 from pinprick.train.optimise import make_optimiser, read_state, write_state
@@ -192,6 +192,84 @@ def test_other_images_than_those_it_began_with_are_refused(
     other = Material("digits", few.train[:150], few.test)
     with pytest.raises(BadInput, match=r"other settings .data 200 images"):
         train_model(plan_for("standard"), other, begun)
+
+
+def test_other_test_images_than_those_it_began_with_are_refused(
+    begun: Path, plan_for: PlanMaker, few: Material
+) -> None:
+    other = Material("digits", few.train, few.test[torch.arange(100).flip(0)])
+    with pytest.raises(BadInput, match=r"other settings .test data 100 images, \w+ there, 100"):
+        train_model(plan_for("standard"), other, begun)
+
+
+def test_how_the_passes_are_started_makes_no_other_training(
+    begun: Path, plan_for: PlanMaker, few: Material
+) -> None:
+    train_model(plan_for("standard", graphs=False), few, begun)
+    card = train_model(plan_for("standard"), few, begun)
+    assert card.facts["training"]["schedule"]["graphs"] is False
+
+
+def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the facts in a card."""
+    path = folder / "card.json"
+    card = json.loads(path.read_text())
+    change(card["facts"])
+    path.write_text(json.dumps(card))
+
+
+def test_a_card_that_is_older_than_a_setting_has_it_at_its_default(
+    plan_for: PlanMaker, few: Material, tmp_path: Path
+) -> None:
+    plan = plan_for("fast_at", epochs=1)
+    train_model(plan, few, tmp_path)
+
+    def forget(facts: dict[str, Any]) -> None:
+        for home, key in (("schedule", "trades"), ("schedule", "graphs"), ("recipe", "guard")):
+            del facts["training"][home][key]
+        del facts["tested_on"], facts["weights"]
+
+    rewrite(tmp_path, forget)
+    assert train_model(plan, few, tmp_path).facts["epochs"] == 1
+    assert train_model(plan, few, tmp_path, half=True).facts["epochs"] == 1
+    with pytest.raises(BadInput, match=r"another training .label_smoothing 0.0 there, 0.1 here"):
+        train_model(plan_for("fast_at", epochs=1, label_smoothing=0.1), few, tmp_path)
+    with pytest.raises(BadInput, match=r"another training .guard True there, False here"):
+        train_model(plan_for("fast_at", epochs=1, guard=False), few, tmp_path)
+    rewrite(tmp_path, lambda facts: facts.update(training={"recipe": "fast_at"}))
+    with pytest.raises(BadInput, match="holds a model of another training"):
+        train_model(plan, few, tmp_path)
+
+
+def test_weights_may_be_kept_as_16_bit_numbers_and_are_measured_as_such(
+    plan_for: PlanMaker, few: Material, tmp_path: Path
+) -> None:
+    plan = plan_for("standard", epochs=1, ema=0.5, exam_images=100)
+    card = train_model(plan, few, tmp_path / "half", half=True)
+    train_model(plan, few, tmp_path / "full")
+    half, full = (load_file(tmp_path / name / "model.safetensors") for name in ("half", "full"))
+    assert {tensor.dtype for tensor in half.values()} == {torch.float16}
+    assert all(torch.equal(half[name], full[name].half()) for name in full)
+    model = load_model(f"file:{tmp_path / 'half'}")
+    with torch.no_grad():
+        right = model(few.test.images()).argmax(dim=1) == few.test.labels
+    assert card.facts["accuracy"] == pytest.approx(right.float().mean().item())
+    assert card.facts["weights"] == "float16"
+    with pytest.raises(BadInput, match=r"another training .weights float16 there, float32 here"):
+        train_model(plan, few, tmp_path / "half")
+
+
+def test_weights_too_large_for_16_bits_are_said_and_not_lost(
+    plan_for: PlanMaker, few: Material, tmp_path: Path
+) -> None:
+    plan = plan_for("standard", epochs=1)
+    trainer = Trainer(plan, few, "cpu")
+    list(train_epochs(trainer, few, tmp_path))
+    with torch.no_grad():
+        next(trainer.kept.parameters()).mul_(1e9)
+    with pytest.raises(BadInput, match="has values too large for 16 bits; save it without half"):
+        finish(trainer, few, tmp_path, half=True)
+    assert (tmp_path / CHECKPOINT).exists()
 
 
 def test_a_training_that_has_ended_is_not_done_again(

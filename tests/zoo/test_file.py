@@ -84,6 +84,29 @@ def test_checkpoints_of_training_loops_are_understood(
     assert agrees(tmp_path / "last.pth", net, digits)
 
 
+def test_a_checkpoint_as_the_imagenet_example_of_torch_writes_it_is_read(tmp_path: Path) -> None:
+    """The layout of the weights that the authors of Fast-AT published."""
+    net = models.resnet50(num_classes=7)
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    content = {
+        "epoch": 15,
+        "arch": "resnet50",
+        "state_dict": nn.DataParallel(net).state_dict(),
+        "best_prec1": torch.tensor(60.9),
+        "optimizer": optimiser.state_dict(),
+    }
+    torch.save(content, tmp_path / "model_best.pth.tar", _use_new_zipfile_serialization=False)
+    card = {"net": "torchvision:resnet50", "classes": 7, "size": [32, 32], "resize": 36}
+    card |= {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
+    (tmp_path / "card.json").write_text(json.dumps(card))
+    images = torch.rand(2, 3, 32, 32)
+    mean, std = (torch.tensor(card[key]).view(3, 1, 1) for key in ("mean", "std"))
+    with torch.no_grad():
+        wanted = net.eval()((images - mean) / std)
+        for given in (tmp_path, tmp_path / "model_best.pth.tar"):
+            torch.testing.assert_close(load_model(f"file:{given}")(images), wanted)
+
+
 def test_the_older_format_of_torch_is_read(net: nn.Module, digits: Tensor, tmp_path: Path) -> None:
     write_card(tmp_path)
     torch.save(net.state_dict(), tmp_path / "old.pt", _use_new_zipfile_serialization=False)

@@ -8,17 +8,18 @@ from typing import Any
 
 import torch
 import torchvision
+from torch import nn
 
 from pinprick import __version__
 from pinprick.errors import BadInput
 from pinprick.train.checkpoint import CHECKPOINT, Writer, read_checkpoint
 from pinprick.train.exam import take_exam
 from pinprick.train.loop import Tick, Trainer
-from pinprick.train.material import Material
-from pinprick.train.plan import Plan, describe_plan, difference
+from pinprick.train.material import Material, fingerprint
+from pinprick.train.plan import Plan, describe_plan, difference, what_decides
 from pinprick.train.progress import Epoch, Progress
 from pinprick.zoo.card import ModelCard, read_card
-from pinprick.zoo.save import CARD, save_model
+from pinprick.zoo.save import CARD, plain_tensor, save_model
 
 
 def train_model(
@@ -29,6 +30,7 @@ def train_model(
     device: torch.device | str = "cpu",
     on_epoch: Callable[[Epoch], None] | None = None,
     tick: Tick | None = None,
+    half: bool = False,
 ) -> ModelCard:
     """Train as ``plan`` says and save network and card to ``out``; gives the card.
 
@@ -42,27 +44,34 @@ def train_model(
         device: Where to train.
         on_epoch: Called after each epoch.
         tick: Called after each step with the steps done and the steps of the epoch.
+        half: Keep the weights as 16-bit numbers, and measure them as such.
     """
     out = Path(out)
-    if (card := finished(plan, material, out)) is not None:
+    if (card := finished(plan, material, out, half=half)) is not None:
         return card
     trainer = Trainer(plan, material, device)
     for epoch in train_epochs(trainer, material, out, tick):
         if on_epoch is not None:
             on_epoch(epoch)
-    return finish(trainer, material, out)
+    return finish(trainer, material, out, half=half)
 
 
-def finished(plan: Plan, material: Material, out: Path) -> ModelCard | None:
+def finished(plan: Plan, material: Material, out: Path, *, half: bool = False) -> ModelCard | None:
     """The card in ``out`` if this training has ended there; None if it is still to be done."""
     path = out / CARD
     if (out / CHECKPOINT).exists() or not path.exists():
         return None
     card = read_card(path.read_text(encoding="utf-8"), str(path))
-    there = {"plan": card.facts.get("training"), "data": card.facts.get("trained_on")}
+    names = {
+        "plan": "training",
+        "data": "trained_on",
+        "test data": "tested_on",
+        "weights": "weights",
+    }
+    there = {key: card.facts.get(name) for key, name in names.items()}
     if there["plan"] is None:
         raise BadInput(f"{out} holds a model already, from elsewhere; choose another folder")
-    if other := difference(there, _what(plan, material)):
+    if other := _other(there, {**_what(plan, material), "weights": _kind(half)}):
         raise BadInput(f"{out} holds a model of another training ({other}); choose another folder")
     return card
 
@@ -92,8 +101,7 @@ def train_epochs(
 def take_up(trainer: Trainer, path: Path, what: dict[str, Any]) -> None:
     """Bring the trainer to where the checkpoint at ``path`` left off, if it is of the same plan."""
     tensors, record = read_checkpoint(path)
-    there = {key: record.get(key) for key in what}
-    if other := difference(there, what):
+    if other := _other(record, what):
         raise BadInput(
             f"{path} is of a training with other settings ({other}); "
             "choose another folder, or delete it to begin again"
@@ -106,9 +114,11 @@ def take_up(trainer: Trainer, path: Path, what: dict[str, Any]) -> None:
         raise BadInput(f"{path} does not fit {trainer.plan.net} ({reason})") from None
 
 
-def finish(trainer: Trainer, material: Material, out: Path) -> ModelCard:
+def finish(trainer: Trainer, material: Material, out: Path, *, half: bool = False) -> ModelCard:
     """Measure the network and save it with its card; the checkpoint has done its work."""
     plan, progress = trainer.plan, trainer.progress
+    if half:
+        _round_to_half(trainer.kept)
     facts: dict[str, Any] = {
         "data": material.name,
         "recipe": plan.recipe.name,
@@ -119,7 +129,9 @@ def finish(trainer: Trainer, material: Material, out: Path) -> ModelCard:
         "seconds": round(progress.seconds, 1),
         "device": _device_name(trainer.device),
         "training": describe_plan(plan),
-        "trained_on": material.fingerprint(),
+        "trained_on": fingerprint(material.train),
+        "tested_on": fingerprint(material.test),
+        "weights": _kind(half),
         "versions": {
             "pinprick": __version__,
             "torch": torch.__version__,
@@ -128,14 +140,41 @@ def finish(trainer: Trainer, material: Material, out: Path) -> ModelCard:
         },
     }
     card = replace(trainer.card, facts=facts)
-    save_model(trainer.kept, card, out)
+    save_model(trainer.kept, card, out, half=half)
     (out / CHECKPOINT).unlink(missing_ok=True)
     return card
 
 
 def _what(plan: Plan, material: Material) -> dict[str, Any]:
-    """All that decides which network comes out, as plain data."""
-    return {"plan": describe_plan(plan), "data": material.fingerprint()}
+    """All that decides which network comes out and what is measured of it, as plain data."""
+    return {
+        "plan": describe_plan(plan),
+        "data": fingerprint(material.train),
+        "test data": fingerprint(material.test),
+    }
+
+
+def _other(there: dict[str, Any], what: dict[str, Any]) -> str:
+    """What makes the training ``there`` another one, in words; empty if it is the same.
+
+    Of the plan, what ``there`` lacks is at its default; what else it lacks was not written down
+    yet when it was made, and is not held against it.
+    """
+    found = {key: what[key] if there.get(key) is None else there[key] for key in what}
+    found |= {"plan": what_decides(there.get("plan")), "data": there.get("data")}
+    return difference(found, {**what, "plan": what_decides(what["plan"])})
+
+
+def _kind(half: bool) -> str:
+    """How weights are kept, for the card."""
+    return "float16" if half else "float32"
+
+
+def _round_to_half(net: nn.Module) -> None:
+    """Bring every weight to the nearest 16-bit number, so that what is measured is what is kept."""
+    with torch.no_grad():
+        for name, tensor in net.state_dict().items():
+            tensor.copy_(plain_tensor(name, tensor, half=True))
 
 
 def _device_name(device: torch.device) -> str:

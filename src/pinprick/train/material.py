@@ -65,15 +65,6 @@ class Material:
                     f"and {tuple(second)} in {self.test.source}"
                 )
 
-    def fingerprint(self) -> str:
-        """A short text that is another one when the training images are."""
-        check = zlib.crc32(self.train.labels.numpy().tobytes())
-        if self.train.pixels is not None:
-            check = zlib.crc32(self.train.pixels.contiguous().numpy().data, check)
-        else:
-            check = zlib.crc32("\n".join(file.name for file in self.train.files).encode(), check)
-        return f"{len(self.train)} images, {check:08x}"
-
     def card(self, net: str, size: int | None = None) -> ModelCard:
         """The card of a network for these images, still without facts.
 
@@ -120,6 +111,17 @@ class Material:
         return _rounded(mean), _rounded(std.clamp(min=0.01))
 
 
+def fingerprint(part: Dataset) -> str:
+    """A short text that is another one when the images are: pixels, or files by name and size."""
+    check = zlib.crc32(part.labels.numpy().tobytes())
+    if part.pixels is not None:
+        check = zlib.crc32(part.pixels.contiguous().numpy().data, check)
+    else:
+        files = "\n".join(f"{file.name} {_bytes(file)}" for file in part.files)
+        check = zlib.crc32(files.encode("utf-8", "surrogateescape"), check)
+    return f"{len(part)} images, {check:08x}"
+
+
 def read_material(name: str, *, root: str | Path | None = None) -> Material:
     """Both splits of the set called ``name``, or of the ``.safetensors`` file at that path."""
     if name.endswith(".safetensors") and ":" not in name:
@@ -159,6 +161,13 @@ def _classes(text: str, path: Path) -> tuple[str, ...]:
         return tuple(str(name) for name in json.loads(text))
     except ValueError:
         raise BadInput(f"classes in the metadata of {path} must be a JSON list") from None
+
+
+def _bytes(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return -1  # whoever reads it will say what is wrong
 
 
 def _rounded(values: Tensor) -> tuple[float, ...]:

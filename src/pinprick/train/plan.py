@@ -14,6 +14,8 @@ from pinprick.train.presets import preset
 from pinprick.train.recipe import Recipe
 from pinprick.train.schedule import Schedule
 
+_HOW = ("compile", "graphs")  # settings that say how steps are run, and not which
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -81,6 +83,7 @@ def describe_plan(plan: Plan) -> dict[str, Any]:
 
 def read_plan(described: Mapping[str, Any]) -> Plan:
     """The plan that ``describe_plan`` gave, so that ``read_plan(describe_plan(p)) == p``."""
+    described = with_defaults(described)
     try:
         recipe = dict(described["recipe"])
         name = recipe.pop("name")
@@ -89,6 +92,33 @@ def read_plan(described: Mapping[str, Any]) -> Plan:
     except (KeyError, TypeError, ValueError):
         raise BadInput(f"this is no plan of a training: {described!r}") from None
     return build_plan(data=data, net=net, recipe=name, options=options, seed=seed)
+
+
+def with_defaults(described: Any) -> Any:
+    """The description with what it lacks at its default: a setting may be younger than it."""
+    try:
+        recipe = find_recipe(described["recipe"]["name"])()
+        default = describe_plan(
+            Plan(data="", net="", recipe=recipe, schedule=Schedule(), exam=Exam())
+        )
+        filled = {
+            home: {**default[home], **described[home]} for home in ("recipe", "schedule", "exam")
+        }
+    except (KeyError, TypeError, UnknownName):
+        return described  # no description at all, or of a recipe that is not known here
+    return {**described, **filled}
+
+
+def what_decides(described: Any) -> Any:
+    """The description as two trainings are compared by it: defaults filled in, and no word on how.
+
+    How passes are started changes no more than the last bits of numbers.
+    """
+    described = with_defaults(described)
+    if isinstance(described, Mapping) and isinstance(described.get("schedule"), Mapping):
+        decides = {key: value for key, value in described["schedule"].items() if key not in _HOW}
+        return {**described, "schedule": decides}
+    return described
 
 
 def difference(there: Any, here: Any, name: str = "") -> str:

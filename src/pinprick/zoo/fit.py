@@ -38,39 +38,54 @@ def as_card_says(
     )
 
 
+def check_net(net: str) -> None:
+    """Raise unless ``net``, as a card has it, names an architecture that is there."""
+    source, colon, name = net.partition(":")
+    if not colon:
+        from pinprick.zoo.nets import NETS
+
+        if net not in NETS:
+            raise UnknownName("network", net, NETS)
+    elif source == "torchvision":
+        from pinprick.zoo.torchvision import names
+
+        if name not in names():
+            raise UnknownName("classifier of torchvision", name, names())
+    elif source == "timm":
+        try:
+            import timm
+        except ModuleNotFoundError:
+            raise MissingExtra(f"the network {net}", "timm", "timm") from None
+        if not timm.is_model(name):
+            raise UnknownName("model of timm", name, timm.list_models())
+    else:
+        raise BadInput(
+            f"a card names a network of pinprick, torchvision:NAME or timm:NAME, got {net!r}"
+        )
+
+
 def build(card: ModelCard) -> nn.Module:
     """The architecture that the card names, with fresh weights."""
+    check_net(card.net)
     source, colon, name = card.net.partition(":")
     count = len(card.classes)
     if not colon:
         from pinprick.zoo.nets import NETS, build_net
 
-        own = NETS[card.net].channels if card.net in NETS else card.channels
+        own = NETS[card.net].channels
         if own != card.channels:
             raise BadInput(f"{card.net} has channels={own}, but its card says {card.channels}")
         return build_net(card.net, classes=count)
     if source == "torchvision":
         from torchvision import models
 
-        from pinprick.zoo.torchvision import names
-
-        if name not in names():
-            raise UnknownName("classifier of torchvision", name, names())
         options = {"weights": None, "num_classes": count}
         if name in ("googlenet", "inception_v3"):  # slow, and they warn of it
             options["init_weights"] = False
         return _module(models.get_model(name, **options))
-    if source == "timm":
-        try:
-            import timm
-        except ModuleNotFoundError:
-            raise MissingExtra(f"the network {card.net}", "timm", "timm") from None
-        if not timm.is_model(name):
-            raise UnknownName("model of timm", name, timm.list_models())
-        return _module(timm.create_model(name, num_classes=count, in_chans=card.channels))
-    raise BadInput(
-        f"a card names a network of pinprick, torchvision:NAME or timm:NAME, got {card.net!r}"
-    )
+    import timm
+
+    return _module(timm.create_model(name, num_classes=count, in_chans=card.channels))
 
 
 def fill(net: nn.Module, state: State, what: str, where: str) -> None:

@@ -45,7 +45,7 @@ def save_model(
         raise BadInput(f"shard_mb must be above zero, got {shard_mb}")
     folder = Path(folder)
     weights = _unwrapped(net).state_dict()
-    state = {name: _plain(name, tensor, half) for name, tensor in weights.items()}
+    state = {name: plain_tensor(name, tensor, half=half) for name, tensor in weights.items()}
     if not state:
         raise BadInput("the network has no weights to save")
     text = card.as_json()
@@ -76,12 +76,12 @@ def _unwrapped(net: nn.Module) -> nn.Module:
     return net if inner is None else _unwrapped(inner)
 
 
-def _plain(name: str, tensor: Tensor, half: bool) -> Tensor:
+def plain_tensor(name: str, tensor: Tensor, *, half: bool) -> Tensor:
     """The tensor on the CPU in memory of its own, which the format asks for."""
     kind = torch.float16 if half and tensor.is_floating_point() else tensor.dtype
     plain = tensor.detach().to("cpu", kind, copy=True).contiguous()
     if not torch.equal(plain.isfinite(), tensor.detach().cpu().isfinite()):
-        raise BadInput(f"{name} has values too large for 16 bits; save it with half=False")
+        raise BadInput(f"{name} has values too large for 16 bits; save it without half")
     return plain
 
 
