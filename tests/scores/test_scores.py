@@ -219,6 +219,33 @@ def test_a_service_that_says_how_long_is_believed(images: Tensor, pauses: list[f
     assert pauses == [7]
 
 
+@pytest.mark.parametrize(
+    ("ahead", "zone", "wanted"),
+    [(90, "GMT", 90), (90, "-0000", 90), (7290, "+0200", 90), (-60, "GMT", 0.5)],
+)
+def test_a_service_that_says_until_when_is_believed(
+    images: Tensor, pauses: list[float], ahead: int, zone: str, wanted: float
+) -> None:
+    date = time.strftime("%a, %d %b %Y %H:%M:%S ", time.gmtime(time.time() + ahead)) + zone
+
+    class Busy(Exception):
+        code, headers = 503, {"Retry-After": date}
+
+    score_model(Function(Busy()), name="mean", backoff=0.5)(images)
+    assert pauses == pytest.approx([wanted], abs=5)
+    assert pauses[0] >= 0.5
+
+
+def test_a_service_that_says_nothing_of_use_is_asked_as_usual(
+    images: Tensor, pauses: list[float]
+) -> None:
+    class Busy(Exception):
+        code, headers = 503, {"Retry-After": "soon"}
+
+    score_model(Function(Busy()), name="mean", backoff=0.5)(images)
+    assert pauses == [0.5]
+
+
 def test_which_errors_are_temporary_can_be_told(images: Tensor, pauses: list[float]) -> None:
     function = Function(KeyError("busy"), KeyError("gone"))
     model = score_model(function, name="mean", temporary=lambda error: "busy" in str(error))

@@ -58,7 +58,7 @@ def score_model(
         max_batch: Most images in one call.
         retries: How often a call that failed is made again.
         backoff: Seconds before the first of these; they double, up to a minute. A service that
-            says how long to wait (``Retry-After``) is believed.
+            says how long to wait, or until when (``Retry-After``), is believed.
         temporary: Which exceptions are worth another try: types, or a function that tells. By
             default those of the network, and HTTP errors that say so.
         per_second: Most calls a second.

@@ -11,6 +11,8 @@ import http.client
 import json
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from torch import Tensor
@@ -167,6 +169,16 @@ def _retry_after(error: Exception) -> float:
     for holder in (error, getattr(error, "response", None)):
         headers = getattr(holder, "headers", None)
         text = headers.get("Retry-After") if headers is not None else None
-        if isinstance(text, str) and text.strip().isdecimal():
-            return float(text)
+        if isinstance(text, str):
+            return float(text) if text.strip().isdecimal() else _seconds_until(text)
     return 0.0
+
+
+def _seconds_until(date: str) -> float:
+    """Seconds from now to a date as HTTP writes it; 0 if it is over, or no date."""
+    try:
+        then = parsedate_to_datetime(date)
+    except ValueError:
+        return 0.0
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)  # a zone of -0000 comes back as none
+    return max(0.0, then.timestamp() - time.time())
