@@ -1,13 +1,14 @@
 """What a batch is worth: images per second against one at a time; and the memory it takes.
 
     python benchmarks/batching.py --attack cw_l0,preset=quick --model pinprick:cifar10_resnet20 \
-        --data IMAGES [--batch-size 64] [--seconds 30]
+        --data IMAGES [--batch-size 64] [--seconds 30] [--no-exit]
     python benchmarks/batching.py --memory --model efficientnet_lite0 [--batch-size 8] \
         [--data IMAGES] [--attack fmn,steps=20 --attack jsma]
 
 The first attacks one batch, then images of it one by one for ``--seconds``, two at least. What all
 of them would take alone is worked out from the passes: each image has as many alone as in the
-batch, and a pass costs what it cost the single ones.
+batch, and a pass costs what it cost the single ones. With ``--no-exit`` every image is sent to a
+class that no image is taken for, so that none is done early.
 
 The second gives the most memory that an attack holds on the GPU, over that of one bare forward and
 backward pass of the same batch, network and images included in both. Without ``--attack`` it takes
@@ -19,6 +20,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from overhead import bare
@@ -42,23 +44,43 @@ def read_images(options: argparse.Namespace, model: Classifier) -> tuple[Tensor,
     return images.to(model.device), labels.to(model.device)
 
 
+class OneMoreClass(nn.Module):
+    """A network with one more class, which comes after all the others."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.net(images)
+        return torch.cat((logits, logits.amin(dim=1, keepdim=True) - 10), dim=1)
+
+
 def compare_speed(
-    name: str, attack: Attack, model: Classifier, images: Tensor, labels: Tensor, seconds: float
+    name: str,
+    attack: Attack,
+    model: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    targets: Tensor | None,
+    seconds: float,
 ) -> None:
     """Print images per second of the batch and of its images one by one."""
+
+    def attacked(some: slice, **options: Any) -> AttackResult:
+        sent = None if targets is None else targets[some]
+        return run_attack(attack, model, images[some], labels[some], targets=sent, **options)
+
     for count in (len(images), 1):  # to warm up
-        few, theirs = images[:count], labels[:count]
-        run_attack(attack, model, few, theirs, batch_size=count, max_forwards=4, max_backwards=4)
-    together = run_attack(attack, model, images, labels, batch_size=len(images))
+        attacked(slice(count), batch_size=count, max_forwards=4, max_backwards=4)
+    together = attacked(slice(None), batch_size=len(images))
     alone: list[AttackResult] = []
     start = time.perf_counter()
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
     for row in order.tolist():
         if len(alone) >= 2 and time.perf_counter() - start > seconds:
             break
-        only = slice(row, row + 1)
-        ids = torch.tensor([row])
-        alone.append(run_attack(attack, model, images[only], labels[only], ids=ids))
+        alone.append(attacked(slice(row, row + 1), ids=torch.tensor([row])))
     spent, took = sum(map(passes, alone)), sum(result.seconds for result in alone)
     for_all = took / max(spent, 1) * passes(together)
     print(
@@ -109,6 +131,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--memory", action="store_true", help="measure memory, not speed")
     parser.add_argument("--batch-size", type=int, help="64, or 8 with --memory")
+    parser.add_argument("--no-exit", action="store_true", help="no image is done early")
     parser.add_argument("--side", type=int, default=224, help="of the noise without --data")
     parser.add_argument("--passes", type=int, help="with --memory, the most of an image")
     parser.add_argument("--seconds", type=float, default=30, help="for the single images")
@@ -126,8 +149,14 @@ def main() -> int:
     if options.memory:
         compare_memory(attacks or sparse_ones(), model, images, labels, options.passes)
         return 0
+    targets = None
+    if options.no_exit:
+        with torch.no_grad(), model.frozen():
+            targets = torch.full_like(labels, model(images[:1]).shape[1])
+        net = OneMoreClass(model.net)
+        model = Classifier(net, mean=model.mean, std=model.std, name=model.name)
     for name, attack in attacks.items():
-        compare_speed(name, attack, model, images, labels, options.seconds)
+        compare_speed(name, attack, model, images, labels, targets, options.seconds)
     return 0
 
 

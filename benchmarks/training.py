@@ -3,19 +3,22 @@
     python benchmarks/training.py --data cifar10.safetensors --net resnet18 --recipe standard
 
 Trains with the preset, epoch for epoch, without what is measured at the end, and tells the time to
-each accuracy on the test images that are watched. Then one more epoch's steps are recorded by
-torch's profiler: busy is the share of the time from the first kernel to the last in which any
-kernel was running. Without a GPU only the time of the steps is told.
+each accuracy on the test images that are watched. Then some more steps are timed, and as many
+recorded by torch's profiler, which slows Python down but not the kernels: busy is the time in which
+any kernel was running, over that of the steps as timed without it. Without a GPU only the latter
+is told.
 """
 
 import argparse
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from pinprick.train.feed import Batch
 from pinprick.train.job import train_epochs
 from pinprick.train.loop import Trainer
 from pinprick.train.material import read_material
@@ -25,43 +28,43 @@ MARKS = (0.90, 0.92, 0.93, 0.94, 0.945, 0.95)
 
 
 def busy(trainer: Trainer, steps: int) -> tuple[float, float]:
-    """Seconds a step, and the share of the time in which a kernel runs, after some to warm up."""
+    """Seconds a step, and the share of them in which a kernel runs, after some to warm up."""
     size, batch_size = trainer.plan.schedule.phase_at(0)
     batches = trainer.feed.batches(0, 1, batch_size, size or trainer.card.size[0])
-    recipe = trainer.plan.recipe
     trainer.net.train()
-    for _, batch in zip(range(10), batches, strict=False):
-        trainer._step(recipe, batch, 1.0)
+    take_steps(trainer, batches, 10)
+    seconds = take_steps(trainer, batches, steps)
     if trainer.device.type != "cuda":
-        start, done = time.perf_counter(), 0
-        for _, batch in zip(range(steps), batches, strict=False):
-            trainer._step(recipe, batch, 1.0)
-            done += 1
-        return (time.perf_counter() - start) / max(done, 1), float("nan")
-    torch.cuda.synchronize()
-    start = time.perf_counter()
+        return seconds, float("nan")
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
-        for _, batch in zip(range(steps), batches, strict=False):
-            trainer._step(recipe, batch, 1.0)
-            if trainer.average is not None:
-                trainer.average.follow(10_000)
-        torch.cuda.synchronize()
-    seconds = (time.perf_counter() - start) / steps
+        take_steps(trainer, batches, steps)
     spans = sorted(
         (event.time_range.start, event.time_range.end)
         for event in seen.events() or []
         if event.device_type.name == "CUDA"
     )
-    return seconds, _covered(spans)
+    return seconds, covered(spans) / 1e6 / steps / seconds
 
 
-def _covered(spans: list[tuple[float, float]]) -> float:
-    """The share of the whole that is covered by at least one of the spans."""
-    covered, reached = 0.0, spans[0][0]
+def take_steps(trainer: Trainer, batches: Iterator[Batch], steps: int) -> float:
+    """Seconds a step."""
+    start = time.perf_counter()
+    for _, batch in zip(range(steps), batches, strict=False):
+        trainer._step(trainer.plan.recipe, batch, 1.0)
+        if trainer.average is not None:
+            trainer.average.follow(10_000)
+    if trainer.device.type == "cuda":
+        torch.cuda.synchronize()
+    return (time.perf_counter() - start) / steps
+
+
+def covered(spans: list[tuple[float, float]]) -> float:
+    """How long at least one of the spans lasts."""
+    total, reached = 0.0, spans[0][0]
     for start, end in spans:
-        covered += max(0.0, end - max(start, reached))
+        total += max(0.0, end - max(start, reached))
         reached = max(reached, end)
-    return covered / (reached - spans[0][0])
+    return total
 
 
 def main() -> None:
