@@ -33,6 +33,23 @@ def test_writes_a_figure_and_every_number(run: Run, picture: Path, tmp_path: Pat
         assert figure.width > figure.height > 500
 
 
+def test_settings_other_than_the_default_stand_beside_the_name(run: Run, picture: Path) -> None:
+    arguments = ("compare", picture, *MODEL, "--attacks", "sparse_rs,sparse_rs:quick,greedy")
+    settings = ("--option", "sparse_rs.k=smallest", "--option", "sparse_rs.queries=20")
+    shell = run(*arguments, *settings)
+    lines = [line for line in shell.out.splitlines() if "brick" in line]
+    assert "sparse_rs, k=smallest, queries=20 " in lines[0]
+    assert "sparse_rs, preset=quick, k=50 " in lines[1]
+    assert "greedy " in lines[2]
+    (entry,) = json.loads(run(*arguments, *settings, "--json").out)["images"]
+    named = [(column["attack"], column["settings"]) for column in entry["attacks"]]
+    assert named == [
+        ("sparse_rs", "k=smallest, queries=20"),
+        ("sparse_rs", "preset=quick, k=50"),
+        ("greedy", ""),
+    ]
+
+
 def test_a_judge_of_another_size_is_asked_too(run: Run, picture: Path) -> None:
     arguments = ("compare", picture, *MODEL, "--judge", "cli_test_models:small")
     shell = run(*arguments, "--attacks", "greedy", "--option", "greedy.max_pixels=40")
@@ -54,6 +71,7 @@ def test_targets_go_to_every_attack(run: Run, picture: Path) -> None:
     [
         (("--attacks", "greedy,grady"), "no attack is called 'grady'; did you mean greedy?"),
         (("--attacks", "greedy,greedy"), "the attack greedy is listed twice"),
+        (("--attacks", "cw_l0:quik"), "preset of cw_l0 is called 'quik'; did you mean quick?"),
         (("--attacks", "greedy", "--option", "max_pixels=3"), "starts with one of its attacks"),
         (("--attacks", "greedy", "--option", "pgd.steps=3"), "as in greedy.key=value"),
         (("--attacks", "greedy,deepfool", "--target", "1"), "deepfool has no targeted form"),

@@ -12,7 +12,11 @@ _SEVERAL = 16  # images of a dataset, each of which gets a figure
 def main(
     images: options.Pictures = None,
     attacks: Annotated[
-        str, typer.Option(metavar="A,B,C", help="Attacks by name; `pinprick attacks` lists them.")
+        str,
+        typer.Option(
+            metavar="A,B:PRESET",
+            help="Attacks by name, some under a preset; `pinprick attacks` lists them.",
+        ),
     ] = options.DEFAULT_COMPARISON,
     model: options.ModelName = options.DEFAULT_MODEL,
     judge: Annotated[

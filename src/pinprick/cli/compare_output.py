@@ -68,7 +68,7 @@ def compare_document(
 def _cells(column: Column) -> tuple[str, ...]:
     row = column.row
     return (
-        column.name,
+        column.headed(column.name),
         said(row.adversarial),
         *(() if column.judged is None else (said(column.judged),)),
         f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",

@@ -147,12 +147,16 @@ def read_attack(name: str, given: Iterable[str], *, quick: bool = False) -> dict
 
 
 def read_attacks(names: str, given: Iterable[str]) -> list[dict[str, str]]:
-    """``"pgd,greedy"`` and ``["pgd.steps=20"]`` as one description for each attack."""
+    """``"pgd,cw_l0:quick"`` and ``["pgd.steps=20"]`` as one description for each attack.
+
+    A preset after a colon makes it another attack to compare, with options of its own.
+    """
     specs: dict[str, dict[str, str]] = {}
     for name in (name.strip() for name in names.split(",")):
         if name in specs:
             raise BadInput(f"the attack {name} is listed twice")
-        specs[name] = read_attack(name, ())
+        attack, colon, preset = name.partition(":")
+        specs[name] = read_attack(attack, [f"preset={preset}"] if colon else ())
     for key, value in read_options(given).items():
         name, dot, setting = key.partition(".")
         if not (dot and setting) or name not in specs:

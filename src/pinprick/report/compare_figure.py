@@ -21,6 +21,7 @@ class Column:
         row: What was measured.
         adv: The image it made.
         judged: What another model says of that image, where one was asked.
+        settings: Those of the attack that are not its default, in words.
     """
 
     name: str
@@ -28,6 +29,11 @@ class Column:
     row: Row
     adv: Picture
     judged: Guess | None = None
+    settings: str = ""
+
+    def headed(self, name: str) -> str:
+        """The name with the settings behind it, if there are any."""
+        return f"{name}, {self.settings}" if self.settings else name
 
 
 def compare_figure(
@@ -44,7 +50,7 @@ def compare_figure(
     for upper, lower, column in zip(above[1:], below[1:], columns, strict=True):
         draw_picture(upper, column.adv)
         said = said_below(column.judged or column.row.adversarial)
-        write_around(upper, folded(column.title), said)
+        write_around(upper, folded(column.headed(column.title)), said)
         how = draw_changes(lower, clean, column.adv)
         write_around(lower, how, _caption(column.row))
     return figure

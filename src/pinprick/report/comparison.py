@@ -13,6 +13,7 @@ from pinprick.report.compare_figure import Column, compare_figure
 from pinprick.report.judge import judge_images
 from pinprick.report.png import save_figure
 from pinprick.report.row import Guess, guess, make_rows, plain
+from pinprick.report.settings import settings_in_words
 from pinprick.result import AttackResult
 from pinprick.types import Images, Logits, Picture
 
@@ -52,6 +53,7 @@ class Comparison:
             "attacks": [
                 {
                     "attack": column.name,
+                    "settings": column.settings,
                     **plain(column.row),
                     "judge": None if column.judged is None else plain(column.judged),
                 }
@@ -86,9 +88,9 @@ def add_columns(
     """What ``attack`` did to the first few of the pictures, one batch of them."""
     adv = result.adversarial
     judged = [None] * len(adv) if judge is None else judge_images(judge, adv)
-    rows = make_rows(result, model)
+    rows, settings = make_rows(result, model), settings_in_words(attack)
     for comparison, row, image, said in zip(comparisons, rows, adv, judged, strict=False):
-        column = Column(attack.card.name, attack.card.title, row, image, said)
+        column = Column(attack.card.name, attack.card.title, row, image, said, settings)
         comparison.columns.append(column)
 
 
