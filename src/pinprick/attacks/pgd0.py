@@ -35,6 +35,7 @@ from pinprick.parts.lowest import Lowest
 from pinprick.parts.sigma_map import Lines, sigma_lines
 from pinprick.parts.signed import check_ball
 from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask
@@ -124,7 +125,7 @@ class PGD0(Attack):
                 logits, grad = part.logits_and_gradient(x, part.goal.cross_entropy)
                 left = ~tries.offer(x, logits, part.goal, rows, part.refused)
                 rows, part, x, grad = rows[left], part[left], x[left], grad[left]
-                if not len(rows):
+                if not len(rows) or all_refused(part):
                     return tries.images, tries.met
                 cut = None if lines is None else lines[rows]
                 stepped = x - self.step_size * _mean_one(grad).to(x.dtype)

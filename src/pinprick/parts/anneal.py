@@ -15,6 +15,7 @@ from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid
 from pinprick.parts.gates import scaled
 from pinprick.parts.smooth_l0 import half_cosine, smooth_l0_slope
+from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Logits, PerImage
@@ -58,6 +59,8 @@ def anneal(
         logits, grad = problem.logits_and_gradient(adv, hinge)
         met = goal.met(logits)
         found.offer(adv, units.count(adv, images), met)
+        if all_refused(problem):
+            break
         grad = grad + smooth_l0_slope(delta, _SIGMA, units)
         grad = scaled(grad if problem.allowed is None else grad * problem.allowed)
         delta = delta - half_cosine(rate, step, schedule) * adam.step(grad)

@@ -21,6 +21,7 @@ import torch
 
 from pinprick.errors import BadInput
 from pinprick.parts.best import Best
+from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask
@@ -70,9 +71,9 @@ def smallest_k(
     misses = torch.zeros_like(low)  # failures at high - 1
     rows = (high > 1).nonzero().flatten()
     for trial in range(rounds):
-        if not len(rows):
-            break
         part, lo, hi = problem[rows], low[rows], high[rows]
+        if not len(rows) or all_refused(part):
+            break
         middle = (lo.clamp_min(1) * hi).float().sqrt().long()
         k = middle.clamp(lo + 1, hi - 1).where(hi - lo > 1, hi - 1)
         lost = best.cost[rows].isinf().view(-1, 1, 1, 1)

@@ -18,6 +18,7 @@ from torch import Tensor
 from pinprick.attacks.homotopy.prox import Box, prox
 from pinprick.goal import Goal
 from pinprick.parts.box import keep_allowed
+from pinprick.parts.spent import all_refused
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
 
@@ -126,7 +127,7 @@ def descend(task: Task, delta: Images, first: Look, steps: int) -> tuple[Images,
 
         ended[rows], fooled[rows] = x, met
         go = ~met & (still < 2) & value.isfinite()
-        if not go.any():
+        if not go.any() or all_refused(task.problem):
             break
         rows, task, seen = rows[go], task.cut(go), seen.cut(go)
         x, before, z, y = x[go], before[go], z[go], y[go]

@@ -12,6 +12,7 @@ from pinprick.parts.anneal import anneal
 from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid
 from pinprick.parts.signed import signed_step
+from pinprick.parts.spent import all_refused
 from pinprick.parts.trim import trim
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -119,6 +120,8 @@ class Search:
             logits, grad = part.logits_and_gradient(adv, part.goal.margin)
             count = self._units.count(adv, part.images)
             found.offer(adv, count, part.goal.met(logits))
+            if all_refused(part):
+                break
             stride = _STRIDE * (1 - step / stage.steps)
             adv = signed_step(part, adv, grad, stride, eps=1.0)
             adv = on_grid(adv, part.images) if self._eight_bit else adv

@@ -17,6 +17,7 @@ import torch
 from pinprick.attacks.pinprick.plan import Stage
 from pinprick.parts.best import Best
 from pinprick.parts.gates import corner, draw_largest, favoured_regions, promise, scaled
+from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Labels, Logits, PerImage
@@ -66,6 +67,8 @@ def start(
         logits, grad = problem.logits_and_gradient(adv, loss)
         met = goal.met(logits)
         found.offer(adv, units.count(adv, images), met)
+        if all_refused(problem):
+            break
         past = stage.memory if step else 0.0
         mean = past * mean + (1 - past) * scaled(grad)
         if step:
