@@ -188,3 +188,21 @@ def test_settings_out_of_their_range_are_refused() -> None:
 def test_an_attack_without_a_name_gets_a_line(spec: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="an attack is given by name"):
         build(spec)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("auto", {"budgets": 5}, "budgets of auto must be tuple, got 5"),
+        ("fmn", {"steps": 2.5}, "steps of fmn must be int, got 2.5"),
+        ("fmn", {"steps": 100.0}, "steps of fmn must be int, got 100.0"),
+        ("fmn", {"step_size": "8/255"}, "step_size of fmn must be float, got '8/255'"),
+        ("sigma_zero", {"stop_at": "x"}, "stop_at of sigma_zero must be int, got 'x'"),
+    ],
+)
+def test_what_is_no_number_gets_a_line_in_python_too(
+    name: str, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        ATTACKS[name](**settings)
+    assert str(caught.value) == message

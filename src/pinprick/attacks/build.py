@@ -17,6 +17,8 @@ from pinprick.attacks import find_attack
 from pinprick.attacks.card import Attack
 from pinprick.errors import BadInput, UnknownName
 
+_NUMBERS = (int, float, int | None, float | None, tuple[int, ...])
+
 
 def build(spec: str | Mapping[str, Any]) -> Attack:
     """The attack that ``spec`` describes: a name, or a mapping of ``name`` and settings."""
@@ -46,6 +48,19 @@ def describe(attack: Attack) -> dict[str, Any]:
     """The attack as plain data, with every default spelled out."""
     settings = {key: _plain(getattr(attack, key)) for key in _settings(type(attack))}
     return {"name": attack.card.name, **settings}
+
+
+def check_numbers(cls: type[Attack], settings: Mapping[str, Any]) -> None:
+    """Raise ``BadInput`` where a setting is to be a number, or several, and is not."""
+    hints = {key: field.type for key, field in getattr(cls, "__dataclass_fields__", {}).items()}
+    for key, value in settings.items():
+        hint, is_float = hints.get(key), isinstance(value, float)
+        if hint not in _NUMBERS or (is_float and hint in (float, float | None)):
+            continue  # a NaN is a number here, and out of every range
+        what = f"{key} of {cls.card.name}"
+        read = read_setting(value, hint, what)
+        if isinstance(value, str) or (is_float and isinstance(read, int)):
+            raise BadInput(f"{what} must be {_in_words(type(read))}, got {value!r}")
 
 
 def _preset(cls: type[Attack], name: Any) -> Mapping[str, Any]:

@@ -83,12 +83,19 @@ class Card:
 class Attack(ABC):
     """A frozen dataclass of hyperparameters that can be called on a problem.
 
-    This class only names the call; it holds no code for attacks to share. ``presets`` are other
-    settings than the paper's by name, for ``build``; "quick" takes about 1000 passes an image.
+    This class only names the call and sees that numbers are numbers; it holds no code for attacks
+    to share. ``presets`` are other settings than the paper's by name, for ``build``; "quick" takes
+    about 1000 passes an image.
     """
 
     card: ClassVar[Card]
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    def __new__(cls, *positional: Any, **settings: Any) -> "Attack":
+        from pinprick.attacks.build import check_numbers  # which knows this class
+
+        check_numbers(cls, settings)
+        return super().__new__(cls)
 
     def facts(self) -> Card:
         """The card, as this choice of settings makes it."""
