@@ -28,9 +28,10 @@ def _cells(card: Card, pages: str) -> tuple[str, ...]:
 
 
 def _passes(card: Card) -> str:
-    """Forward and backward passes for an image; "?" where they depend on the model."""
-    most = (card.max_forwards, card.max_backwards)
-    return " + ".join("?" if count is None else str(count) for count in most)
+    """Forward and backward passes for an image, where the settings bound them."""
+    if card.max_forwards is None or card.max_backwards is None:
+        return "no bound"
+    return f"{card.max_forwards} + {card.max_backwards}"
 
 
 def _paper(paper: str) -> str:
