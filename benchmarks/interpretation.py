@@ -89,6 +89,7 @@ def row_of(
                 "obscuring": one.obscuring,
                 "leading": one.leading,
                 "spare": one.spare_pixels,
+                "settled": one.settled,
                 "error": one.largest_error,
                 "forwards": one.forwards,
                 "backwards": one.backwards,

@@ -19,6 +19,7 @@ from pinprick import (
     polish,
     run_attack,
     save_result,
+    score_model,
 )
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 from pinprick.parts.units import Units
@@ -37,8 +38,8 @@ def dense(model: Classifier, images: Tensor, labels: Tensor, name: str = "ifgsm"
     gave_up = result.adversarial.clone()
     gave_up[4] = images[4] + 1 / 256
     with torch.no_grad():
-        logits = model(gave_up)
-    result = replace(result, adversarial=gave_up, adversarial_logits=logits)
+        logits, rounded = model(gave_up), model((gave_up * 255).round() / 255)
+    result = replace(result, adversarial=gave_up, adversarial_logits=logits, rounded_logits=rounded)
     assert result.success.tolist() == [True, True, True, True, False, True]
     return result
 
@@ -86,7 +87,8 @@ def test_its_cost_is_added_and_it_is_written_down(
     shorter = polish(result, curved, unit="pixels")
     spent = shorter.forwards - result.forwards
     assert (spent[WORKED] > 0).all()
-    assert torch.equal(spent, shorter.backwards - result.backwards)
+    assert (spent >= shorter.backwards - result.backwards).all()
+    assert (shorter.backwards > result.backwards)[WORKED].all()
     assert shorter.seconds > result.seconds
     assert shorter.attack == {**result.attack, "polished": "pixels"}
     assert (shorter.model, shorter.seed, shorter.remarks) == ("curved", 0, result.remarks)
@@ -204,10 +206,55 @@ def test_the_model_and_the_result_are_left_alone(
     assert all(parameter.requires_grad for parameter in curved.net.parameters())
 
 
-def test_a_model_without_gradients_is_refused(
-    curved: Classifier, images: Tensor, curved_labels: Tensor
+def test_says_of_how_many_units_it_is_not_sure(
+    curved: Classifier, images: Tensor, curved_labels: Tensor, tmp_path: Path
 ) -> None:
     result = dense(curved, images, curved_labels)
-    scores = Classifier(curved.net, access="scores", name="service")
-    with pytest.raises(BadInput, match="polish needs gradients, but service gives scores alone"):
-        polish(result, scores)
+    assert result.unsettled is None
+    whole = polish(result, curved)
+    assert whole.unsettled is not None
+    assert whole.unsettled.tolist() == [0, -1, 0, 0, -1, 0]
+    short = polish(result, curved, max_forwards=3)
+    assert short.unsettled is not None
+    assert torch.equal(short.unsettled[WORKED], short.l0_elements[WORKED])  # no single one tried
+    cut = short[WORKED].unsettled
+    assert cut is not None
+    assert torch.equal(cut, short.unsettled[WORKED])
+    save_result(short, tmp_path / "short.safetensors")
+    again = load_result(tmp_path / "short.safetensors").unsettled
+    assert again is not None
+    assert torch.equal(again, short.unsettled)
+
+
+@pytest.mark.parametrize("access", ["scores", "labels"])
+def test_a_model_without_gradients_is_asked_more_often(
+    curved: Classifier, images: Tensor, curved_labels: Tensor, access: Literal["scores", "labels"]
+) -> None:
+    result = dense(curved, images, curved_labels)
+    blind = Classifier(curved.net, access=access)
+    shorter = polish(result, blind, unit="pixels")
+    assert torch.equal(shorter.backwards, result.backwards)
+    assert shorter.unsettled is not None
+    assert (shorter.unsettled[WORKED] == 0).all()
+    assert (shorter.l0_pixels < result.l0_pixels)[WORKED].all()
+
+
+def test_a_service_that_fails_spoils_nothing(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    result, calls = dense(curved, images, curved_labels), 0
+
+    def flaky(some: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls > 4:
+            raise ConnectionError("away")
+        return curved(some.double()).float()
+
+    shorter = polish(result, score_model(flaky, name="flaky", retries=0), unit="pixels")
+    assert torch.equal(shorter.success, result.success)
+    assert shorter.unsettled is not None
+    assert (shorter.unsettled[WORKED] > 0).any()
+    assert (shorter.l0_pixels < result.l0_pixels).any()  # what was judged before is remembered
+    assert shorter.sent is not None
+    assert shorter.sent["failures"] >= 1

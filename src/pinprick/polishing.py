@@ -14,16 +14,14 @@ from pinprick.errors import BadInput
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.parts.best import Best
 from pinprick.parts.choice import check_choice
-from pinprick.parts.trim import Trimmer
+from pinprick.parts.put_back import PutBack
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.random import Streams
 from pinprick.result import AttackResult, join
 from pinprick.run import judge
 from pinprick.trace import Tracer
-from pinprick.types import Images
-
-_LOOK = 8  # passes between two looks at which images are settled
+from pinprick.types import Counts, Images, Logits
 
 
 def polish(
@@ -34,6 +32,10 @@ def polish(
     max_forwards: int | None = None,
 ) -> AttackResult:
     """``result`` with as few changed units as putting back can reach.
+
+    ``unsettled`` of what it gives says of each image how many units could still be spared at most.
+    A model of scores or classes alone is asked more often for the same: without gradients the units
+    are tried by the size of their change.
 
     Args:
         result: What an attack gave; images that failed, or needed no attack, stay as they are.
@@ -46,11 +48,6 @@ def polish(
     if max_forwards is not None and max_forwards < 1:
         raise BadInput(f"polish needs max_forwards >= 1, got {max_forwards}")
     classifier = as_classifier(model)
-    if not gives(classifier.access, "gradients"):
-        raise BadInput(
-            f"polish needs gradients, but {classifier.name} gives {classifier.access} alone; "
-            "leave the result as it is"
-        )
     if not len(result):
         return result
     here = classifier.device or result.images.device
@@ -72,9 +69,20 @@ def _polish(
     start = time.perf_counter()
     rng, before = Streams(result.seed, result.ids), result.trace
     tracer = None if before is None else Tracer(result.goal, result.clean_logits)
-    problem = Problem(model, result.images, result.goal, rng, tracer=tracer)
-    adversarial = _shorten(problem, result, units, max_forwards)
-    adversarial_logits, rounded_logits, _ = judge(model, adversarial)
+    problem = Problem(
+        model,
+        result.images,
+        result.goal,
+        rng,
+        gradients=gives(model.access, "gradients"),
+        clean_logits=result.clean_logits,
+        tracer=tracer,
+    )
+    sent = model.sent
+    shorter, unsettled = _shorten(problem, result, units, max_forwards)
+    adversarial, adversarial_logits, rounded_logits = _judge(model, shorter, result)
+    undone = (adversarial != shorter).flatten(1).any(dim=1)
+    unsettled = torch.where(undone, units.count(adversarial, result.images).long(), unsettled)
     trace = None
     if before is not None and tracer is not None:
         changed, spent = adversarial != result.images, problem.tally
@@ -90,25 +98,55 @@ def _polish(
         rounded_logits=rounded_logits,
         forwards=result.forwards + problem.tally.forwards,
         backwards=result.backwards + problem.tally.backwards,
+        unsettled=unsettled,
+        sent=result.sent if sent is None else _add(result.sent, vars(model.sent - sent)),
         seconds=time.perf_counter() - start,
     )
 
 
+def _judge(
+    model: Classifier, shorter: Images, result: AttackResult
+) -> tuple[Images, Logits, Logits]:
+    """The referee's last word on what became shorter; where it is no, all stays as it was.
+
+    That happens where a remote model fails on it, and where a margin is so small that the last bit
+    of the arithmetic decides, which depends on how many images are asked about at once.
+    """
+    new = (shorter != result.adversarial).flatten(1).any(dim=1)
+    adversarial, logits = result.adversarial.clone(), result.adversarial_logits.clone()
+    rounded = result.rounded_logits.clone()
+    if new.any():
+        said, of_rounded, _ = judge(model, shorter[new])
+        good = result.goal[new].met(said)
+        rows = new.nonzero().squeeze(1)[good]
+        adversarial[rows], logits[rows] = shorter[rows], said[good].to(logits.dtype)
+        rounded[rows] = of_rounded[good].to(rounded.dtype)
+    return adversarial, logits, rounded
+
+
+def _add(before: dict[str, int] | None, later: dict[str, int]) -> dict[str, int]:
+    return {name: count + (before or {}).get(name, 0) for name, count in later.items()}
+
+
 def _shorten(
     problem: Problem, result: AttackResult, units: Units, max_forwards: int | None
-) -> Images:
+) -> tuple[Images, Counts]:
+    """The shortest images, and how many units of each could still be spared at most."""
     best = Best(result.adversarial)
     best.cost = units.count(result.adversarial, result.images)
-    rows = (result.success & ~result.skipped & (best.cost > 1)).nonzero().squeeze(1)
-    if not len(rows):
-        return best.images
-    trimmer = Trimmer(problem[rows], best[rows], units, "polish", redraw=False)
-    spent = 0
-    while len(rows) and (max_forwards is None or spent < max_forwards):
-        trimmer.step()
-        spent += 1
-        if spent % _LOOK == 0:
-            best.offer(trimmer.found.images, trimmer.found.cost, result.success[rows], rows)
-            rows, trimmer = rows[~trimmer.settled], trimmer[~trimmer.settled]
-    best.offer(trimmer.found.images, trimmer.found.cost, result.success[rows], rows)
-    return best.images
+    polished = result.success & ~result.skipped
+    unsettled = torch.zeros_like(result.ids).masked_fill(~polished, -1)
+    rows = (polished & (best.cost > 1)).nonzero().squeeze(1)
+    work = PutBack(problem[rows], best[rows], units)
+    while len(rows):
+        part = problem[rows]
+        left = None if max_forwards is None else max_forwards - part.forwards
+        work.step(left)
+        unsettled[rows] = work.open
+        over = (unsettled[rows] == 0) | part.refused
+        if max_forwards is not None:
+            over |= part.forwards >= max_forwards
+        if over.any():
+            best.offer(work.found.images, work.found.cost, polished[rows], rows)
+            rows, work = rows[~over], work[~over]
+    return best.images, unsettled

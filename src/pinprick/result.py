@@ -39,6 +39,9 @@ class AttackResult:
         start: Passes of the attack on another model whose result this one began at, which are not
             among ``forwards`` and ``backwards``; None where it began at the clean images.
         trace: How each image came to its result, pass by pass; None unless it was asked for.
+        unsettled: Of each image that was polished, of how many changed units it is not known that
+            they are needed: 0 where none can be spared, at most so many where polishing was cut
+            off; -1 where there was nothing to polish. None if the result was not polished.
         attack: Name and settings of the attack.
         model: Name of the model.
         seed: The seed of the random streams.
@@ -63,6 +66,7 @@ class AttackResult:
     found_by: tuple[str, ...] = ()
     start: Passes | None = None
     trace: Trace | None = None
+    unsettled: Counts | None = None
     attack: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     seed: int = 0
@@ -171,6 +175,7 @@ class AttackResult:
             found_by=tuple(self.found_by[i] for i in index) if self.found_by else (),
             start=None if self.start is None else self.start[rows],
             trace=None if self.trace is None else self.trace[rows],
+            unsettled=None if self.unsettled is None else self.unsettled[rows],
         )
 
     def to(self, device: torch.device | str) -> "AttackResult":
@@ -184,6 +189,7 @@ class AttackResult:
             stages={name: passes.to(device) for name, passes in self.stages.items()},
             start=None if self.start is None else self.start.to(device),
             trace=None if self.trace is None else self.trace.to(device),
+            unsettled=None if self.unsettled is None else self.unsettled.to(device),
         )
 
 
@@ -209,6 +215,7 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
     sent = [result.sent for result in results if result.sent is not None]
     starts = [result.start for result in results if result.start is not None]
     traces = [result.trace for result in results if result.trace is not None]
+    unsettled = [result.unsettled for result in results if result.unsettled is not None]
     joined: dict[str, Any] = {
         name: torch.cat([getattr(result, name) for result in results]) for name in TENSORS
     }
@@ -227,6 +234,7 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
         found_by=sum((result.found_by for result in results), ()),
         start=Passes.join(starts) if len(starts) == len(results) else None,
         trace=join_traces(traces) if len(traces) == len(results) else None,
+        unsettled=torch.cat(unsettled) if len(unsettled) == len(results) else None,
     )
 
 

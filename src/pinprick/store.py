@@ -42,6 +42,8 @@ def save_result(result: AttackResult, path: str | Path) -> None:
         tensors[f"{name}.forwards"], tensors[f"{name}.backwards"] = vars(passes).values()
     if result.trace is not None:
         tensors |= {f"{_TRACE}{name}": getattr(result.trace, name) for name in FIELDS}
+    if result.unsettled is not None:
+        tensors["unsettled"] = result.unsettled
     header = {"format": FORMAT, **{name: getattr(result, name) for name in _HEADER}}
     header["stages"] = list(result.stages)
     with aside(path) as place:

@@ -9,6 +9,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from cli.conftest import Run
+from pinprick.cli.explain_steps import choose_figures
 from pinprick.explain.explanation import Explanation
 from pinprick.explain.totals import Totals
 
@@ -91,6 +92,7 @@ def test_prints_a_line_for_each_picture(run: Run, picture: Path) -> None:
     assert "none" in line.split()  # no pixel is spare
     assert line.rstrip().endswith("fooled")
     assert "fooled 1 of 1 that were right to begin with" in shell.out
+    assert "\npolished until no pixel can be spared\n" in shell.out
     assert "over " not in shell.out  # one picture is no dataset
     assert shell.err == "explanation.json is in pinprick-out\n"
 
@@ -121,6 +123,8 @@ def test_a_dataset_has_totals(run: Run) -> None:
     assert sum(one.share.value for one in totals.kinds) == pytest.approx(1)
     said = run(*arguments, "--quiet").out
     assert "over 5 of 5 images, fooled and explained (0 failed, 0 needed no attack)" in said
+    assert "polished until no pixel can be spared: 100 % (100 to 100) of images" in said
+    assert "groups that lie where they should for what they do: obscuring " in said
     for words in ("share of groups", "obscuring alone", "where it lies", "association", "shifts"):
         assert words in said
 
@@ -200,26 +204,42 @@ def test_a_network_without_maps_is_told_before_it_is_attacked(
         assert shell.err.endswith(end)
 
 
-@pytest.mark.parametrize(
-    ("name", "more", "message"),
-    [
-        ("scores", ("--polish",), "--polish needs gradients, but scores gives scores alone\n"),
-        ("tops", (), "an explanation needs scores, but tops gives labels alone, by which "),
-    ],
-)
 def test_a_model_that_gives_too_little_is_told_before_it_is_attacked(
-    run: Run,
-    picture: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    more: tuple[str, ...],
-    message: str,
+    run: Run, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pinprick.run.attack_batches", lambda *_, **__: pytest.fail("attacked"))
-    model = ("--model", f"cli_explain_models:{name}", "--attack", "sparse_rs")
-    shell = run("explain", picture, *model, *more, *FEW)
+    model = ("--model", "cli_explain_models:tops", "--attack", "sparse_rs")
+    shell = run("explain", picture, *model, *FEW)
     assert (shell.status, shell.out) == (2, "")
-    assert message in shell.err
+    assert "an explanation needs scores, but tops gives labels alone, by which " in shell.err
+
+
+def test_polishing_that_is_cut_off_is_said(
+    run: Run, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room in ("pinprick.explain.explained", "pinprick.cli.explain_output"):
+        monkeypatch.setattr(f"{room}.POLISH_PASSES", 3)
+    shell = run("explain", picture, *GREEDY, *FEW)
+    assert "\npolished, but cut off after 3 passes: none can be spared\n" in shell.out  # all tried
+    monkeypatch.setattr("pinprick.explain.noise.spare_pixels", lambda a, met, _: -met.long())
+    shell = run("explain", picture, *GREEDY, *FEW)
+    assert "\npolished, but cut off after 3 passes: at most 11 pixels could be spared" in shell.out
+    data = ("--data", "tensors:six.safetensors", "--limit", "2")
+    said = run("explain", *GREEDY, *FEW, *data).out
+    assert "\npolished, but cut off after 3 passes in 2 of 2 images: at most " in said
+    assert "polished until no pixel can be spared: 0 % (0 to 0) of images" in said
+
+
+def test_figures_of_a_dataset_are_drawn_by_lot() -> None:
+    lot = choose_figures(None, 100, dataset=True, seed=0)
+    assert len(lot) == 8
+    assert lot < set(range(100))
+    assert lot == choose_figures(None, 100, dataset=True, seed=0)
+    assert lot != choose_figures(None, 100, dataset=True, seed=1)
+    assert choose_figures(None, 5, dataset=True, seed=0) == set(range(5))
+    assert choose_figures(0, 5, dataset=True, seed=0) == set()
+    assert choose_figures(None, 100, dataset=False, seed=0) == set(range(100))
+    assert choose_figures(3, 100, dataset=False, seed=0) == {0, 1, 2}
 
 
 def test_maps_of_zeros_are_counted_and_left_out(run: Run) -> None:
@@ -233,6 +253,11 @@ def test_pinprick_searches_quickly_unless_told_otherwise(run: Run, picture: Path
     for more, effort in ((), "fast"), (("--option", "effort=balanced"), "balanced"):
         shell = run("explain", picture, *MODEL, *FEW, "--json", *more)
         assert json.loads(shell.out)["attack"]["effort"] == effort
+
+
+def test_pinprick_takes_its_time_where_there_is_a_target(run: Run, picture: Path) -> None:
+    shell = run("explain", picture, *MODEL, *FEW, "--json", "--target", "least-likely")
+    assert json.loads(shell.out)["attack"]["effort"] == "balanced"
 
 
 def test_broken_files_are_named_and_the_others_explained(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from pinprick import BadInput, Classifier, gradcam, rivals, run_attack
 from pinprick.attacks import FMN, IFGSM, Greedy
 from pinprick.explain.explained import explain_result, without_pixels
+from pinprick.explain.settings import NoiseSettings
 from pinprick.result import AttackResult
 
 
@@ -62,6 +63,22 @@ def test_dense_attacks_stay_as_they_are(
     assert {one.polished for one in told.explanations} == {polished}
 
 
+def test_polishing_that_was_cut_off_is_told(
+    model: Classifier, pictures: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strong = run_attack(IFGSM(eps=0.4, step_size=None), model, pictures, torch.tensor([0, 1]))
+    few = NoiseSettings(max_spare=10)
+    for passes, settled in (4, False), (2000, True):
+        monkeypatch.setattr("pinprick.explain.explained.POLISH_PASSES", passes)
+        for one in explain_result(strong, model, few, polished=True).explanations:
+            assert one.changed_pixels > 10  # too many to try each again
+            assert one.settled == settled
+            assert one.spare_pixels == (0 if settled else None)
+            assert one.most_spare_pixels == (0 if settled else one.changed_pixels)
+    (loose, _) = explain_result(strong, model, few, polished=False).explanations
+    assert (loose.settled, loose.spare_pixels, loose.most_spare_pixels) == (None, None, 64)
+
+
 def test_an_attack_of_the_users_own_is_polished(model: Classifier, greedy: AttackResult) -> None:
     told = explain_result(replace(greedy, attack={"name": "mine"}), model)
     assert told.explanations[0].attack == {"name": "mine", "polished": "pixels"}
@@ -95,7 +112,8 @@ def test_a_model_of_scores_alone_is_explained_without_maps(greedy: AttackResult)
         return 10 * images.mean(dim=(2, 3))
 
     told = explain_result(greedy, Classifier(scores, access="scores"))
-    assert [one.polished for one in told.explanations] == ["", ""]
+    assert [one.polished for one in told.explanations] == ["pixels", "pixels"]
+    assert [one.settled for one in told.explanations] == [True, True]
     assert told.true_maps is None
     assert len(told) == 2
 

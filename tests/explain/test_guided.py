@@ -49,7 +49,7 @@ def test_are_the_plain_gradient_where_all_weights_are_positive(
 
 
 def test_the_guided_pass_of_a_network_without_relus_is_the_plain_one() -> None:
-    model, images = bent(torch.tanh), pictures()
+    model, images = bent(torch.square), pictures()
     with GuidedReLUs() as relus:
         guided = plain_gradients(model, images)
     assert torch.equal(guided, plain_gradients(model, images))
@@ -58,13 +58,19 @@ def test_the_guided_pass_of_a_network_without_relus_is_the_plain_one() -> None:
 
 def test_a_network_without_relus_is_refused() -> None:
     with pytest.raises(BadInput, match="bent called no ReLU, and guided gradients are about"):
-        guided_gradients(bent(torch.tanh), pictures(), CLASSES)
+        guided_gradients(bent(torch.square), pictures(), CLASSES)
 
 
 @pytest.mark.parametrize(
     ("name", "bend"),
-    [("GELU", F.gelu), ("SiLU", nn.SiLU()), ("GELU", lambda x: F.gelu(F.relu(x)))],
-    ids=["GELU", "SiLU", "GELU beside ReLU"],
+    [
+        ("GELU", F.gelu),
+        ("SiLU", nn.SiLU()),
+        ("GELU", lambda x: F.gelu(F.relu(x))),
+        ("Tanh", lambda x: torch.tanh(F.relu(x))),
+        ("Softsign", lambda x: F.softsign(F.relu(x))),
+    ],
+    ids=["GELU", "SiLU", "GELU beside ReLU", "Tanh beside ReLU", "Softsign beside ReLU"],
 )
 def test_activations_without_a_guided_form_are_refused(
     name: str, bend: Callable[[Tensor], Tensor]

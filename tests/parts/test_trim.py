@@ -9,6 +9,7 @@ from torch import Tensor
 from pinprick import Classifier, Goal, Problem, Streams
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 from pinprick.parts.best import Best
+from pinprick.parts.put_back import PutBack
 from pinprick.parts.trim import Trimmer, trim
 from pinprick.parts.units import Units
 
@@ -95,45 +96,6 @@ def test_what_is_kept_meets_the_goal_and_never_grows(
     assert (trimmer.found.cost < before).all()
 
 
-@pytest.mark.parametrize("unit", ["elements", "pixels"])
-def test_once_settled_no_single_unit_can_be_spared(
-    curved: Classifier, images: Tensor, curved_labels: Tensor, unit: Literal["elements", "pixels"]
-) -> None:
-    units = Units(unit)
-    fooled, adv = noisy(curved, images, curved_labels)
-    images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
-    problem = problem_of(curved, images, Goal(labels))
-    trimmer = Trimmer(problem, as_found(adv, images, units), units, "test", redraw=False)
-    for _ in range(150):
-        trimmer.step()
-    assert trimmer.settled.all()
-    for image, shorter, label in zip(images, trimmer.found.images, labels, strict=True):
-        changed = units.changed(shorter[None], image[None])
-        places = changed[0].nonzero()
-        one = torch.zeros(len(places), changed.shape[1], dtype=torch.bool).scatter(1, places, True)
-        spared = torch.where(units.spread(one, shorter.expand(len(places), *SHAPE)), image, shorter)
-        assert (guesses(curved, spared) == label).all()
-
-
-def test_a_unit_tried_in_vain_is_tried_again_once_another_is_gone() -> None:
-    """Of three, the first can be spared only without the second, and is tried before it."""
-
-    def answer(x: Tensor) -> Tensor:
-        first, second, third = x.flatten(1)[:, :3].unbind(dim=1)
-        score = third + 0.2 * second - 10 * second * (1 - first).square()
-        return torch.stack([torch.full_like(score, 0.5), score], dim=1)
-
-    images = torch.zeros(1, *SHAPE, dtype=torch.double)
-    adv = images.flatten(1).index_fill(1, torch.arange(3), 1.0).view_as(images)
-    units = Units("elements")
-    problem = problem_of(Classifier(answer), images, Goal(torch.tensor([0])))
-    trimmer = Trimmer(problem, as_found(adv, images, units), units, "test", redraw=False)
-    for _ in range(8):
-        trimmer.step()
-    assert trimmer.settled.all()
-    assert trimmer.found.images.flatten(1).nonzero().tolist() == [[0, 2]]
-
-
 def test_choosing_anew_goes_on_where_putting_back_ends() -> None:
     """At the wrong units: each is needed, though others would do better."""
     model, units = exact_linear(2, SHAPE), Units("elements")
@@ -148,14 +110,15 @@ def test_choosing_anew_goes_on_where_putting_back_ends() -> None:
     adv = torch.where(worse.view_as(images), edge, images)
     rows = (guesses(model, adv) != labels).nonzero().squeeze(1)
     assert len(rows) >= 3
-    costs = []
-    for redraw in (False, True):
-        found = as_found(adv, images, units)[rows]
-        trimmer = Trimmer(problem[rows], found, units, "test", redraw=redraw)
-        for _ in range(80):
-            trimmer.step()
-        costs.append(trimmer.found.cost)
-    assert (costs[1] < costs[0]).all()
+    putting, trimmer = (
+        PutBack(problem[rows], as_found(adv, images, units)[rows], units),
+        Trimmer(problem[rows], as_found(adv, images, units)[rows], units, "test"),
+    )
+    for _ in range(80):
+        putting.step()
+        trimmer.step()
+    assert not putting.open.any()
+    assert (trimmer.found.cost < putting.found.cost).all()
 
 
 def test_a_single_unit_is_left_as_it_is() -> None:

@@ -58,7 +58,7 @@ def row(told: Explained, model: Classifier) -> Row:
 
 @pytest.fixture(scope="module")
 def figure(told: Explained, model: Classifier, row: Row) -> Figure:
-    (views, *_) = views_of(told, model, 1)
+    (views, *_) = views_of(told, model, [0])
     return explain_figure(row, told.explanations[0], *views, title="picture: greedy on channels")
 
 
@@ -230,7 +230,7 @@ def test_sampled_effects_have_error_bars_and_exact_ones_none(told: Explained) ->
 
 
 def test_a_failed_attack_says_so(told: Explained, model: Classifier, row: Row) -> None:
-    (views, *_) = views_of(told, model, 1)
+    (views, *_) = views_of(told, model, [0])
     failed = replace(row, success=False, remark="not found")
     explanation = replace(told.explanations[0], status="failed", groups=(), changed_pixels=0)
     figure = explain_figure(failed, explanation, *views, title="picture")
@@ -242,7 +242,7 @@ def test_a_failed_attack_says_so(told: Explained, model: Classifier, row: Row) -
 def test_an_image_that_needed_no_attack_is_not_called_adversarial(
     told: Explained, model: Classifier, row: Row
 ) -> None:
-    (views, *_) = views_of(told, model, 1)
+    (views, *_) = views_of(told, model, [0])
     wrong = replace(told.explanations[0], status="skipped", groups=(), changed_pixels=0)
     figure = explain_figure(row, wrong, *views, title="picture")
     assert [axes.get_title() for axes in figure.axes[3:]] == [
@@ -254,20 +254,20 @@ def test_an_image_that_needed_no_attack_is_not_called_adversarial(
 
 @pytest.mark.parametrize(
     ("spare", "words"),
-    [(0, "none to spare"), (2, "2 to spare"), (None, "too many to see whether one can be spared")],
+    [(0, "none to spare"), (2, "2 to spare"), (None, "at most 2 to spare (not all were tried)")],
 )
 def test_the_headline_says_whether_pixels_can_be_spared(
     told: Explained, model: Classifier, row: Row, spare: int | None, words: str
 ) -> None:
-    (views, *_) = views_of(told, model, 1)
-    explanation = replace(told.explanations[0], spare_pixels=spare)
+    (views, *_) = views_of(told, model, [0])
+    explanation = replace(told.explanations[0], spare_pixels=spare, most_spare_pixels=2)
     figure = explain_figure(row, explanation, *views, title="picture")
     assert figure.get_suptitle().endswith(f", {words}")
 
 
 def test_a_network_without_relus_says_why_there_is_no_guided_map(told: Explained) -> None:
     gelus = Classifier(net(nn.GELU()), name="gelus")
-    (pair, *_) = views_of(told, gelus, 1)
+    (pair, *_) = views_of(told, gelus, [0])
     assert pair[0].guided is None
     assert "gelu" in pair[0].why_not
     row = make_rows(told.result, gelus)[0]
@@ -277,14 +277,14 @@ def test_a_network_without_relus_says_why_there_is_no_guided_map(told: Explained
 
 def test_without_maps_the_panels_say_so(told: Explained, model: Classifier, row: Row) -> None:
     bare = replace(told, true_maps=None, adversarial_maps=None)
-    (pair, *_) = views_of(bare, model, 1)
+    (pair, *_) = views_of(bare, model, [0])
     figure = explain_figure(row, told.explanations[0], *pair, title="picture")
     assert "no map" in figure.axes[1].texts[0].get_text()
     assert "without a map" in figure.axes[5].texts[0].get_text()
 
 
 def test_a_map_of_zeros_is_drawn_and_told(told: Explained, model: Classifier, row: Row) -> None:
-    ((clean, adversarial), *_) = views_of(told, model, 1)
+    ((clean, adversarial), *_) = views_of(told, model, [0])
     assert clean.heat is not None
     empty = replace(clean, heat=torch.zeros_like(clean.heat))
     figure = explain_figure(row, told.explanations[0], empty, adversarial, title="picture")
@@ -328,7 +328,7 @@ def test_the_gallery_draws_so_many_and_names_its_files(
     told: Explained, model: Classifier, tmp_path: Path
 ) -> None:
     photos = [Named(name, Path(name)) for name in ("one", "two")]
-    first, second = hang_explanations(told, photos, model, tmp_path, title="t", figures=1)
+    first, second = hang_explanations(told, photos, model, tmp_path, title="t", figures=[0])
     assert (second.figure, second.effects) == (None, None)
     for path in (first.figure, first.effects):
         assert path is not None

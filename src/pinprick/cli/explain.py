@@ -6,8 +6,6 @@ import typer
 
 from pinprick.cli import options
 
-_FIGURES = 8  # of a dataset, unless more are asked for
-
 
 def main(
     images: options.Pictures = None,
@@ -52,7 +50,7 @@ def main(
             min=0,
             metavar="COUNT",
             help="Draw figures of at most so many images, 0 for none; by default of all pictures, "
-            f"and of the first {_FIGURES} of --data.",
+            "and of 8 of --data, which are drawn at random with the seed.",
         ),
     ] = None,
     out: options.Folder = options.DEFAULT_FOLDER,
@@ -70,8 +68,8 @@ def main(
     Grad-CAM, one with the effects of each group of pixels, and explanation.json with every number,
     to a folder. With --data it also says what holds over all images.
 
-    The attack pinprick searches with effort=fast here, unless --option says otherwise: pixels that
-    can be spared are put back before anything is explained.
+    The attack pinprick searches with effort=fast here, unless there is a --target or --option says
+    otherwise: pixels that can be spared are put back before anything is explained.
 
     The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
     that is no picture; the other files are explained all the same.
@@ -85,8 +83,8 @@ def main(
     from pinprick.cli.explain_output import explain_document, print_explanations
     from pinprick.cli.explain_steps import (
         as_settings,
-        check_access,
         check_layer,
+        choose_figures,
         explain_batches,
     )
     from pinprick.cli.folder import Diary, as_json, open_folder
@@ -94,22 +92,23 @@ def main(
     from pinprick.cli.roll import Roll
     from pinprick.cli.totals_output import print_totals
     from pinprick.data.pictures import Named
+    from pinprick.explain.noise import check_scores
     from pinprick.explain.totals import add_up
     from pinprick.report.explain_gallery import ExplainedPicture, hang_explanations
     from pinprick.result import AttackResult
     from pinprick.run import attack_batches
 
     options.check_data_options(data, images, label, limit)
-    chosen = build(options.read_attack(attack, option or [], quick=True))
+    chosen = build(options.read_attack(attack, option or [], quick=target is None))
     settings = as_settings(grouping, chosen, seed)
     open_folder(out)
     asked = None if data is None else open_data(data, root=root, limit=limit)
     classifier = load_on(model, device, trust=trust)
-    check_access(classifier, polish=polish)
+    check_scores(classifier)
     groups, total = read_groups(
         asked, images or [], classifier, labels=label or [], target=target, quiet=quiet
     )
-    most = _FIGURES if figures is None and asked is not None else figures
+    drawn = choose_figures(figures, total, dataset=asked is not None, seed=seed)
 
     names: list[Named] = []
     roll = Roll()
@@ -138,8 +137,8 @@ def main(
     with Diary(out / "explanation.json") as diary:  # so that a run that is stopped loses nothing
         for part in watch(told, total, f"{title}, explained", quiet=quiet):
             photos = names[len(shown) : len(shown) + len(part)]
-            left = None if most is None else max(0, most - len(shown))
-            shown += hang_explanations(part, photos, classifier, out, title=title, figures=left)
+            here = {number - len(shown) for number in drawn}
+            shown += hang_explanations(part, photos, classifier, out, title=title, figures=here)
             diary.write(partial(explain_document, part, shown, roll, classifier, settings, words))
         totals = None if asked is None else add_up([one.explanation for one in shown])
         diary.write(
@@ -152,7 +151,9 @@ def main(
         if totals is not None:
             print_totals(totals)
     if not quiet:
-        drawn = any(one.figure is not None for one in shown)
-        remark(f"{'figures and explanation.json are' if drawn else 'explanation.json is'} in {out}")
+        figured = any(one.figure is not None for one in shown)
+        remark(
+            f"{'figures and explanation.json are' if figured else 'explanation.json is'} in {out}"
+        )
     if roll.unreadable:
         raise typer.Exit(2)

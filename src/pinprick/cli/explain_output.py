@@ -10,7 +10,7 @@ import typer
 from pinprick.cli.console import print_table
 from pinprick.cli.place import surroundings
 from pinprick.cli.roll import Roll, print_note
-from pinprick.explain.explained import Explained
+from pinprick.explain.explained import POLISH_PASSES, Explained
 from pinprick.explain.explanation import Explanation
 from pinprick.explain.labels import LABELS
 from pinprick.explain.settings import NoiseSettings
@@ -49,6 +49,9 @@ def print_explanations(title: str, shown: Sequence[ExplainedPicture], roll: Roll
         "obscuring: how far the score of the true class falls; leading: how far that of the other "
         "class rises; both in logits, less the mean of all"
     )
+    polished = polish_words([one.explanation for one in shown])
+    if polished:
+        typer.echo(polished)
     print_note(roll)
 
 
@@ -83,10 +86,25 @@ def explain_document(
 
 
 def spare_words(explanation: Explanation) -> str:
-    """Whether every changed pixel is needed."""
-    if explanation.spare_pixels is None:
-        return "not looked at" if explanation.groups else ""
-    return str(explanation.spare_pixels or "none")
+    """Whether every changed pixel is needed, as far as that is known."""
+    if explanation.spare_pixels is not None:
+        return str(explanation.spare_pixels or "none")
+    most = explanation.most_spare_pixels
+    return "" if most is None else f"at most {most}"
+
+
+def polish_words(told: Sequence[Explanation]) -> str:
+    """Whether polishing came to its end; empty where nothing was polished."""
+    polished = [one for one in told if one.settled is not None]
+    cut = [one for one in polished if not one.settled]
+    if not cut:
+        return "polished until no pixel can be spared" if polished else ""
+    whose = "" if len(polished) == 1 else f" in {len(cut)} of {len(polished)} images"
+    most = max(one.most_spare_pixels or 0 for one in cut)
+    rest = (
+        f"at most {most} pixels could be spared, each by itself" if most else "none can be spared"
+    )
+    return f"polished, but cut off after {POLISH_PASSES} passes{whose}: {rest}"
 
 
 def _cells(one: ExplainedPicture, label: str) -> tuple[str, ...]:

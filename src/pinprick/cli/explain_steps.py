@@ -1,5 +1,6 @@
 """What ``pinprick explain`` does with each batch that was attacked."""
 
+import random
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
@@ -10,14 +11,14 @@ from pinprick.cli.console import remark
 from pinprick.errors import BadInput
 from pinprick.explain.explained import Explained, explain_result
 from pinprick.explain.gradcam import gradcam
-from pinprick.explain.noise import check_scores
 from pinprick.explain.settings import NoiseSettings
-from pinprick.model import Classifier, gives
+from pinprick.model import Classifier
 from pinprick.parts.choice import check_choice
 from pinprick.result import AttackResult
 from pinprick.types import Images
 
 NO_LAYER = "none"
+_FIGURES = 8  # of a dataset, unless more are asked for
 
 
 def as_settings(grouping: str | None, attack: Attack, seed: int) -> NoiseSettings:
@@ -32,13 +33,6 @@ def as_settings(grouping: str | None, attack: Attack, seed: int) -> NoiseSetting
     return NoiseSettings(grouping=cast(Any, grouping), seed=seed)
 
 
-def check_access(model: Classifier, *, polish: bool | None) -> None:
-    """Raise ``BadInput`` where the model gives too little to be explained as was asked."""
-    check_scores(model)
-    if polish and not gives(model.access, "gradients"):
-        raise BadInput(f"--polish needs gradients, but {model.name} gives {model.access} alone")
-
-
 def check_layer(model: Classifier, images: Images, layer: str | None) -> None:
     """Raise ``BadInput`` where there are no maps to be had, before time goes into an attack."""
     if layer == NO_LAYER or (layer is None and not _shows_layers(model)):
@@ -47,6 +41,14 @@ def check_layer(model: Classifier, images: Images, layer: str | None) -> None:
         gradcam(model, images[:1], layer=layer)
     except BadInput as error:
         raise BadInput(f"{error}; --layer {NO_LAYER} explains without maps") from error
+
+
+def choose_figures(most: int | None, total: int, *, dataset: bool, seed: int) -> set[int]:
+    """The numbers of the images to draw: of a dataset drawn at random, else the first so many."""
+    if most is None:
+        most = _FIGURES if dataset else total
+    most = min(most, total)
+    return set(random.Random(seed).sample(range(total), most) if dataset else range(most))
 
 
 def explain_batches(

@@ -23,6 +23,11 @@ def print_totals(totals: Totals) -> None:
         f"changed pixels {number(totals.pixels)}, groups {number(totals.groups)}; no pixel to "
         f"spare in {percent(totals.minimal)} of images; labels decided {percent(totals.decided)}"
     )
+    if totals.settled.images:
+        typer.echo(
+            f"polished until no pixel can be spared: {percent(totals.settled)} of images; the "
+            "others were cut off before"
+        )
     print_table(
         ("kind", ">share of groups", ">by ablation", ">along the path"),
         [
@@ -67,6 +72,8 @@ def _print_places(totals: Totals) -> None:
         ],
     )
     typer.echo(f"association: {association(totals.table)}")
+    strict = ", ".join(f"{one.name} {percent(one.share)}" for one in totals.strict)
+    typer.echo(f"groups that lie where they should for what they do: {strict}")
     typer.echo(
         f"changed pixels in the top 20 % of the clean image's map: {percent(totals.inside)}, by "
         f"chance {percent(totals.inside_chance)}; beyond random shifts (p < 0.05) in "

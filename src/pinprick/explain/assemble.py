@@ -70,6 +70,7 @@ def _facts(result: AttackResult, settings: NoiseSettings) -> list[dict[str, Any]
         clean,
         result.l0_pixels.tolist(),
         result.l0_elements.tolist(),
+        _unsettled(result),
         strict=True,
     )
     return [
@@ -88,15 +89,45 @@ def _facts(result: AttackResult, settings: NoiseSettings) -> list[dict[str, Any]
             "changed_pixels": pixels,
             "changed_elements": elements,
             "polished": str(result.attack.get("polished", "")),
+            "settled": None if open_units is None else open_units == 0,
+            "most_spare_pixels": _most_spare(result, status, pixels, open_units),
             "ratio": settings.ratio,
         }
-        for number, status, remark, label, target, rival, before, pixels, elements in rows
+        for (
+            number,
+            status,
+            remark,
+            label,
+            target,
+            rival,
+            before,
+            pixels,
+            elements,
+            open_units,
+        ) in rows
     ]
 
 
 def _statuses(result: AttackResult) -> list[str]:
     words = zip(result.success.tolist(), result.skipped.tolist(), strict=True)
     return ["skipped" if skipped else "fooled" if met else "failed" for met, skipped in words]
+
+
+def _unsettled(result: AttackResult) -> list[int | None]:
+    """What polishing left open in each image; None where there was none."""
+    if result.unsettled is None:
+        return [None] * len(result)
+    return [None if units < 0 else units for units in result.unsettled.tolist()]
+
+
+def _most_spare(
+    result: AttackResult, status: str, pixels: int, open_units: int | None
+) -> int | None:
+    """How many pixels can be spared at most, by what polishing knows of pixels."""
+    if status != "fooled" or not pixels:
+        return None
+    by_pixels = result.attack.get("polished") == "pixels" and open_units is not None
+    return open_units if by_pixels else pixels
 
 
 def _nothing(row: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +169,7 @@ def _measured(measured: Measured, i: int, row: dict[str, Any]) -> dict[str, Any]
     return {
         "clean": stages[0],
         "adversarial": stages[-1],
-        "spare_pixels": None if spare < 0 else spare,
+        **_spare(spare, row),
         "obscuring": obscuring,
         "leading": leading,
         "margin": margin,
@@ -159,6 +190,14 @@ def _measured(measured: Measured, i: int, row: dict[str, Any]) -> dict[str, Any]
         "forwards": int(measured.forwards[i]),
         "backwards": int(measured.backwards[i]),
     }
+
+
+def _spare(tried: int, row: dict[str, Any]) -> dict[str, Any]:
+    """What was tried, or else what polishing knows."""
+    if tried >= 0:
+        return {"spare_pixels": tried, "most_spare_pixels": tried}
+    most = row["most_spare_pixels"]
+    return {"spare_pixels": 0 if most == 0 else None}
 
 
 def _share(part: float, whole: float) -> float:

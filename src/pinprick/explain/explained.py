@@ -62,7 +62,7 @@ def explain_result(
         model: The model that was attacked.
         settings: How pixels are grouped, asked about and labelled; the defaults if None.
         polished: Whether to polish it first, by pixels; None to do so where the attack counts
-            pixels or elements and the model gives gradients.
+            pixels or elements.
         maps: Whether to take maps; None to do so where the model shows its layers.
         layer: The layer of the maps, or its name; None for the one that ``find_layer`` finds.
     """
@@ -71,7 +71,7 @@ def explain_result(
     classifier = as_classifier(model)
     access = ACCESS.index(classifier.access)
     if polished is None:
-        polished = _counts(result) and access >= ACCESS.index("gradients")
+        polished = _counts(result)
     if polished:
         result = polish(result, classifier, unit="pixels", max_forwards=POLISH_PASSES)
     if maps is None:

@@ -177,8 +177,12 @@ class Explanation:
         gauge: How logits became scores.
         changed_pixels, changed_elements: Places and channel values that differ.
         spare_pixels: Changed pixels that can be spared, each by itself; 0 means minimal, None that
-            it was not looked at (a failed attack, or too many pixels).
+            it is not known (a failed attack, or too many pixels to try each).
+        most_spare_pixels: At most so many can be; the same where it is known. Less than all pixels
+            where polishing tried some of them last; None for a failed attack.
         polished: What was counted when the result was polished; "" if it was not.
+        settled: Polishing went on until nothing could be spared; False where it was cut off after
+            so many passes, None where nothing was polished.
         obscuring, leading, margin: The whole change of both scores, and their sum.
         obscuring_share: ``obscuring / margin``; outside [0, 1] where the two work against each
             other, NaN where the margin did not change.
@@ -213,7 +217,9 @@ class Explanation:
     changed_pixels: int
     changed_elements: int
     spare_pixels: int | None
+    most_spare_pixels: int | None
     polished: str
+    settled: bool | None
     obscuring: float
     leading: float
     margin: float

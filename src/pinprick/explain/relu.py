@@ -31,6 +31,8 @@ OTHERS = {  # what else bends, and has no guided form
     "selu": "SELU",
     "silu": "SiLU",
     "softplus": "Softplus",
+    "softsign": "Softsign",
+    "tanh": "Tanh",
 }
 
 
@@ -60,6 +62,7 @@ class GuidedReLUs(TorchFunctionMode):
             if ceiling is not None:
                 self.count += 1
                 return _Guided.apply(given, ceiling, inplace or called.endswith("_"))
+            self.others.add("Hardtanh")
         return func(*args, **kwargs)
 
 

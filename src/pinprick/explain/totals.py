@@ -55,7 +55,9 @@ class Totals:
         images: All that were given.
         explained: Those that were fooled and in which something changed; the rest is over these.
         failed, skipped: Attacks that failed; images that needed none.
-        minimal: Share of images of which no changed pixel can be spared, where that was looked at.
+        minimal: Share of images of which no changed pixel can be spared, where that is known.
+        settled: Share of the polished images in which polishing went on until nothing could be
+            spared, and was not cut off.
         pixels, groups: Mean number of changed pixels and of groups an image.
         kinds: Share of groups with each label, by Shapley values.
         ablation_kinds, path_kinds: The same by the two other definitions.
@@ -82,6 +84,7 @@ class Totals:
     failed: int
     skipped: int
     minimal: Estimate
+    settled: Estimate
     pixels: Estimate
     groups: Estimate
     kinds: tuple[Share, ...]
@@ -137,6 +140,7 @@ def add_up(explanations: Sequence[Explanation], *, draws: int = 2000, seed: int 
         failed=sum(one.status == "failed" for one in explanations),
         skipped=sum(one.status == "skipped" for one in explanations),
         minimal=boot.mean([float(one.minimal) for one in told if one.minimal is not None]),
+        settled=boot.mean([float(one.settled) for one in told if one.settled is not None]),
         pixels=boot.mean([float(one.changed_pixels) for one in told]),
         groups=boot.mean([float(len(one.groups)) for one in told]),
         kinds=_shares(told, boot, LABELS, _shapley),

@@ -6,11 +6,10 @@ margin should rise by so much when the unit is put back. So many of the least us
 at once as the slack of the margin should bear; where that fails, half as many; where a single
 one fails, it is kept and the next is tried. Each success gives a new gradient, hence a new order.
 
-Once every changed unit has been tried, few can be spared: one that was tried in vain may have
-become needless when others went. Where nothing is to be chosen anew, all are tried again until none
-has gone in between, and then no single one can be spared. Otherwise the remaining passes try to do
-with one unit fewer: gates are drawn from the running mean of the gradients seen, those already open
+Once every changed unit has been tried, few can be spared, and the remaining passes try to do with
+one unit fewer: gates are drawn from the running mean of the gradients seen, those already open
 preferred. One forward and one backward pass a candidate; nothing is kept that was not judged.
+``put_back.py`` chooses nothing anew, and goes on until no single unit can be spared.
 """
 
 import torch
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from pinprick.parts.best import Best
 from pinprick.parts.gates import corner, draw_largest, promise, scaled
+from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Mask, Rows
@@ -40,6 +40,8 @@ def trim(problem: Problem, found: Best, units: Units, passes: int, use: str) -> 
     trimmer = Trimmer(problem, found, units, use)
     for _ in range(passes):
         trimmer.step()
+        if all_refused(problem):
+            break
 
 
 class Trimmer:
@@ -47,22 +49,17 @@ class Trimmer:
 
     Attributes:
         found: The shortest image so far and its count.
-        settled: Where every unit was tried; without ``redraw``, each since the last success, so
-            that no single one can be spared.
+        settled: Where every unit was tried.
 
     Args:
         problem: The images, all of them adversarial in ``found``.
         found: The adversarial images and how many units each changes; kept up to date.
         units: What is counted.
         use: What the random numbers are drawn for.
-        redraw: Whether to choose anew where an image is settled, or leave it at that.
     """
 
-    def __init__(
-        self, problem: Problem, found: Best, units: Units, use: str, *, redraw: bool = True
-    ) -> None:
+    def __init__(self, problem: Problem, found: Best, units: Units, use: str) -> None:
         self.found, self._problem, self._units, self._use = found, problem, units, use
-        self._redraw = redraw
         self._most = int(found.cost.max())  # no count can grow, so this bounds them all
         self._passes = 0
         self._candidate = self._shortest = found.images
@@ -71,7 +68,6 @@ class Trimmer:
         self._limit = (found.cost / 2).floor().clamp_min(1)  # how many to put back at once
         self._tried = torch.zeros_like(units.total(found.images), dtype=torch.bool)
         self._taken = torch.zeros_like(self._tried)
-        self._stale: Mask = torch.zeros_like(found.cost, dtype=torch.bool)  # tried before a success
         self.settled: Mask = torch.zeros_like(found.cost, dtype=torch.bool)
 
     def __getitem__(self, rows: Rows) -> "Trimmer":
@@ -107,7 +103,6 @@ class Trimmer:
     def _learn(self, better: Mask) -> None:
         """How many to put back next time, and which were tried in vain."""
         number = self._taken.sum(dim=1).to(self._limit.dtype)  # none where the gates were drawn
-        self._stale = self._stale | (better & self._tried.any(dim=1))
         in_vain = self._taken & (~better & (number == 1)).unsqueeze(1)
         redrawn = (better & (number == 0)).unsqueeze(1)  # other units than before: try all anew
         self._tried = (self._tried | in_vain) & ~redrawn
@@ -117,21 +112,10 @@ class Trimmer:
     def _propose(self) -> None:
         """The next candidates: some units put back or, where all were tried, gates drawn anew."""
         images = self._problem.images
-        if not self._redraw:
-            self._try_again()
         self._taken = self._least_useful()
         self.settled = ~self._taken.any(dim=1)
         fewer = torch.where(self._units.spread(self._taken, images), images, self._shortest)
-        if self._redraw:
-            fewer = torch.where(self.settled.view(-1, 1, 1, 1), self._drawn(), fewer)
-        self._candidate = fewer
-
-    def _try_again(self) -> None:
-        """Forget what was tried where all was, but some of it before the last success."""
-        untried = self._units.changed(self._shortest, self._problem.images) & ~self._tried
-        again = self._stale & ~untried.any(dim=1)
-        self._tried = self._tried & ~again.unsqueeze(1)
-        self._stale = self._stale & ~again
+        self._candidate = torch.where(self.settled.view(-1, 1, 1, 1), self._drawn(), fewer)
 
     def _least_useful(self) -> Tensor:
         """The units to put back next; none where all were tried."""

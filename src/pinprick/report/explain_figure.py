@@ -111,7 +111,8 @@ def _headline(row: Row, told: Explanation) -> str:
     amount += f" in {groups} group{'s' if groups != 1 else ''}"
     spare = f", {told.spare_pixels or 'none'} to spare"
     if told.spare_pixels is None:
-        spare = ", too many to see whether one can be spared" if told.status == "fooled" else ""
+        most = told.most_spare_pixels
+        spare = "" if most is None else f", at most {most} to spare (not all were tried)"
     return f"{outcome}; {amount}{spare}{wanted}"
 
 

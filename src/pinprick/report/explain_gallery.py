@@ -1,6 +1,6 @@
 """Explained pictures as files: a figure of the maps, and one of the effects."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,20 +61,22 @@ def hang_explanations(
     folder: Path,
     *,
     title: str,
-    figures: int | None = None,
+    figures: Collection[int] | None = None,
 ) -> list[ExplainedPicture]:
-    """Write the figures of one batch into ``folder``, which must exist; all, or so many."""
+    """Write the figures of one batch into ``folder``, which must exist.
+
+    ``figures`` has the places in the batch of the images to draw; all of them if None.
+    """
     rows = make_rows(told.result, model)
-    drawn = len(rows) if figures is None else min(figures, len(rows))
+    drawn = [i for i in range(len(rows)) if figures is None or i in figures]
     views = views_of(told, model, drawn) if drawn else []
+    files: list[tuple[Path | None, Path | None]] = [(None, None)] * len(rows)
     try:
-        files = [
-            _draw(row, one, pair, photo, folder, f"{photo.name}: {title}")
-            for row, one, pair, photo in zip(rows, told.explanations, views, photos, strict=False)
-        ]
+        for i, pair in zip(drawn, views, strict=True):
+            headline = f"{photos[i].name}: {title}"
+            files[i] = _draw(rows[i], told.explanations[i], pair, photos[i], folder, headline)
     except OSError as error:
         raise BadInput(f"cannot write to {folder}: {error.strerror or error}") from error
-    files += [(None, None)] * (len(rows) - drawn)
     return [
         ExplainedPicture(
             photo=photo,

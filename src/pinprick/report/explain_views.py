@@ -1,28 +1,39 @@
-"""What the model looks at in the first few images of an explained batch, for both classes."""
+"""What the model looks at in some images of an explained batch, for both classes."""
+
+from collections.abc import Sequence
 
 import torch
 
 from pinprick.errors import BadInput
 from pinprick.explain.explained import Explained
 from pinprick.explain.guided import guided_gradients
-from pinprick.explain.maps import Maps
+from pinprick.explain.maps import PixelMaps
 from pinprick.explain.rival import rivals
 from pinprick.model import Classifier
 from pinprick.report.explain_figure import Views
 from pinprick.types import Images, Labels
 
 
-def views_of(told: Explained, model: Classifier, count: int) -> list[tuple[Views, Views]]:
-    """The clean and the adversarial views of the first ``count`` images."""
-    result = told.result[torch.arange(count, device=told.result.images.device)]
+def views_of(
+    told: Explained, model: Classifier, numbers: Sequence[int]
+) -> list[tuple[Views, Views]]:
+    """The clean and the adversarial views of some images, by their places in the batch."""
+    rows = torch.tensor(numbers, dtype=torch.long, device=told.result.images.device)
+    result = told.result[rows]
     led_to = rivals(result)
-    clean = _views(result.images, result.goal.labels, told.true_maps, model)
-    adversarial = _views(result.adversarial, led_to, told.adversarial_maps, model)
+    true, other = (
+        None if maps is None else maps.values[rows.to(maps.values.device)]
+        for maps in (told.true_maps, told.adversarial_maps)
+    )
+    clean = _views(result.images, result.goal.labels, true, model)
+    adversarial = _views(result.adversarial, led_to, other, model)
     return list(zip(clean, adversarial, strict=True))
 
 
-def _views(images: Images, classes: Labels, maps: Maps | None, model: Classifier) -> list[Views]:
-    heats = [None] * len(images) if maps is None else list(maps.values[: len(images)])
+def _views(
+    images: Images, classes: Labels, maps: PixelMaps | None, model: Classifier
+) -> list[Views]:
+    heats = [None] * len(images) if maps is None else list(maps)
     guided, why_not = _guided(images, classes, maps, model)
     return [
         Views(
@@ -39,7 +50,7 @@ def _views(images: Images, classes: Labels, maps: Maps | None, model: Classifier
 
 
 def _guided(
-    images: Images, classes: Labels, maps: Maps | None, model: Classifier
+    images: Images, classes: Labels, maps: PixelMaps | None, model: Classifier
 ) -> tuple[Images | None, str]:
     """Guided Grad-CAM from maps that are there already, or why there is none."""
     if maps is None:
@@ -48,4 +59,4 @@ def _guided(
         values = guided_gradients(model, images, classes).values
     except BadInput as error:
         return None, str(error)
-    return values * maps.values[: len(images)].unsqueeze(1), ""
+    return values * maps.unsqueeze(1), ""

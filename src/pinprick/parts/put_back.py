@@ -1,0 +1,195 @@
+"""Put back: shorten an adversarial image until no single changed unit can be spared.
+
+What a changed unit is worth to first order is ``-sum g * delta``, ``g`` the margin's gradient: the
+margin should rise by so much when the unit is put back. A gradient at one image says little about
+many units at once, so ``g`` is the running mean over the shortest images and over all groups that
+were tried, those that failed among them. Without gradients a unit is worth the size of its change.
+
+Half of all units, those worth least, are put back at once; where that fails, half as many, and
+where it works, twice as many. Where it comes down to single units, a few are judged side by side,
+without gradients; of those that can be spared the best goes, and the others are put back next,
+together. A unit that was tried in vain may become needless when others go. So once all were tried,
+those after which another went are tried again, the most promising few first, and twice as many each
+time that none of them can be spared, until there is none left of which that can be said.
+
+A group costs one forward pass, with gradients a backward one too; a single unit one forward pass;
+with gradients, a single one that goes another of both. Nothing is kept that was not judged.
+"""
+
+import torch
+from torch import Tensor
+
+from pinprick.parts.best import Best
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+from pinprick.types import Counts, Mask, Rows
+
+_MEMORY = 0.9  # most weight of the past in the running mean
+_ABREAST = 8  # single units of an image that are judged at once
+_AGAIN = 32  # how many are tried again first
+
+
+class PutBack:
+    """The state: what is shortest so far, and which units were tried.
+
+    Attributes:
+        found: The shortest image so far and its count.
+
+    Args:
+        problem: The images, all of them adversarial in ``found``.
+        found: The adversarial images and how many units each changes; kept up to date.
+        units: What is counted.
+    """
+
+    def __init__(self, problem: Problem, found: Best, units: Units) -> None:
+        self.found, self._problem, self._units = found, problem, units
+        self._block = max(_ABREAST, len(problem))  # most candidates in one call
+        self._limit = (found.cost / 2).floor().clamp_min(1)  # how many to put back at once
+        self._tried = torch.zeros_like(units.total(found.images), dtype=torch.bool)
+        self._needed = torch.zeros_like(self._tried)  # tried in vain since the last one went
+        self._again = torch.full_like(found.cost, _AGAIN, dtype=torch.long)  # size of the round
+        self._went = torch.zeros_like(found.cost, dtype=torch.bool)  # did any since it began?
+        never = torch.finfo(found.images.dtype).max
+        self._alone = torch.full_like(self._tried, never, dtype=found.images.dtype)  # margins
+        self._due = torch.full_like(self._went, problem.gives_gradients)  # for a gradient
+        self._mean = torch.zeros_like(found.images if problem.gives_gradients else found.cost)
+        self._gradients = torch.zeros_like(found.cost)  # how many are in the mean
+
+    def __getitem__(self, rows: Rows) -> "PutBack":
+        """The same for some of the images."""
+        cut = object.__new__(PutBack)
+        cut.__dict__.update(self.__dict__)
+        cut.found, cut._problem = self.found[rows], self._problem[rows]
+        for name, value in self.__dict__.items():
+            if isinstance(value, Tensor):
+                setattr(cut, name, value[rows])
+        return cut
+
+    @property
+    def open(self) -> Counts:
+        """Of how many changed units it is not known that they are needed; 0 once settled.
+
+        A single unit is needed: without it the image is the clean one.
+        """
+        left = (self._changed() & ~self._needed).sum(dim=1)
+        return left.masked_fill(self.found.cost <= 1, 0)
+
+    def step(self, most: Counts | None = None) -> None:
+        """Judge some candidates for each image that is not settled, ``most`` of them or fewer."""
+        left = self.open
+        due = ((left > 0) & self._due).nonzero().squeeze(1)
+        if len(due):
+            self._judge_whole(due)
+            left = left.index_fill(0, due, 0)
+        todo = self._todo()
+        number = torch.minimum(self._limit, todo.sum(dim=1))
+        number = torch.minimum(number, self.found.cost - 1)  # one unit must stay
+        groups = ((left > 0) & (number > 1)).nonzero().squeeze(1)
+        singles = ((left > 0) & (number <= 1)).nonzero().squeeze(1)
+        if len(groups):
+            self._judge_groups(groups, todo[groups], number[groups].long())
+        if len(singles):
+            several = todo[singles].sum(dim=1).clamp_max(_ABREAST)
+            several = several if most is None else torch.minimum(several, most[singles])
+            self._judge_singles(singles, todo[singles], several)
+
+    def _changed(self) -> Tensor:
+        return self._units.changed(self.found.images, self._problem.images)
+
+    def _todo(self) -> Tensor:
+        """The units to try; where all were, those to try again."""
+        changed = self._changed()
+        rows = (~(changed & ~self._tried).any(dim=1)).nonzero().squeeze(1)
+        if len(rows):
+            left = changed[rows] & ~self._needed[rows]
+            alone = self._alone[rows].masked_fill(~left, torch.inf)
+            rank = alone.argsort(dim=1).argsort(dim=1)
+            self._again[rows] = torch.where(self._went[rows], _AGAIN, 2 * self._again[rows])
+            self._tried[rows] = ~left | (rank >= self._again[rows].unsqueeze(1))
+            self._went[rows] = False
+        return changed & ~self._tried
+
+    def _judge_whole(self, rows: Tensor) -> None:
+        """The image as it is, for its gradient."""
+        part = self._problem[rows]
+        self._learn(rows, part.gradient(self.found.images[rows], part.goal.margin))
+        self._due[rows] = False
+
+    def _learn(self, rows: Tensor, grad: Tensor) -> None:
+        seen = self._gradients[rows]
+        past = (seen / (seen + 1)).clamp_max(_MEMORY).to(grad.dtype).view(-1, 1, 1, 1)
+        mean = past * self._mean[rows] + (1 - past) * grad
+        self._mean = self._mean.index_copy(0, rows, mean)
+        self._gradients = self._gradients.index_copy(0, rows, seen + 1)
+
+    def _least(self, rows: Tensor, todo: Tensor, most: int) -> Tensor:
+        """Of the units to try so many of each image, those worth least first."""
+        delta = self.found.images[rows] - self._problem.images[rows]
+        if self._problem.gives_gradients:
+            worth = -self._units.total(self._mean[rows] * delta)
+        else:
+            worth = self._units.total(delta.abs())
+        worth = worth.masked_fill(~todo, torch.inf)
+        return worth.topk(min(most, worth.shape[1]), dim=1, largest=False).indices
+
+    def _judge_groups(self, rows: Tensor, todo: Tensor, number: Counts) -> None:
+        places = self._least(rows, todo, int(number.max()))
+        rank = torch.arange(places.shape[1], device=places.device)
+        chosen = torch.zeros_like(todo).scatter_(1, places, rank < number.unsqueeze(1))
+        part = self._problem[rows]
+        candidates = self._without(rows, chosen)
+        if part.gives_gradients:
+            logits, grad = part.logits_and_gradient(candidates, part.goal.margin)
+            self._learn(rows, grad)
+            met = part.goal.met(logits)
+        else:
+            logits, heard = part.ask(candidates)
+            met = part.goal.met(logits) & heard
+        self._take(rows, candidates, met)
+        limit = torch.where(met, torch.maximum(self._limit[rows], 2.0 * number), number // 2)
+        self._limit = self._limit.index_copy(0, rows, limit.to(self._limit.dtype))
+
+    def _judge_singles(self, rows: Tensor, todo: Tensor, several: Counts) -> None:
+        places = self._least(rows, todo, int(several.max()))
+        which = torch.arange(len(rows), device=rows.device).repeat_interleave(several)
+        first = several.cumsum(dim=0) - several
+        place = torch.arange(len(which), device=rows.device) - first[which]
+        unit = places[which, place]
+        answers = [
+            self._ask_about(rows[some], units)
+            for some, units in zip(which.split(self._block), unit.split(self._block), strict=True)
+        ]
+        margin, met, heard = (torch.cat(parts) for parts in zip(*answers, strict=True))
+        in_vain = ~met & heard
+        self._tried[rows[which[in_vain]], unit[in_vain]] = True
+        self._needed[rows[which[in_vain]], unit[in_vain]] = True
+        sure = heard & margin.isfinite()
+        self._alone[rows[which[sure]], unit[sure]] = margin[sure]
+        margins = torch.full(places.shape, torch.inf, dtype=margin.dtype, device=rows.device)
+        margins[which, place] = margin.masked_fill(~met, torch.inf)
+        spared, best = margins.isfinite().sum(dim=1), margins.argmin(dim=1, keepdim=True)
+        one = torch.zeros_like(todo).scatter_(1, places.gather(1, best), True)
+        self._take(rows, self._without(rows, one), spared > 0)
+        self._due[rows] = (spared > 0) & self._problem.gives_gradients
+        limit = torch.where(spared == several, 2 * spared, spared - 1).clamp_min(1)
+        self._limit = self._limit.index_copy(0, rows, limit.to(self._limit.dtype))
+
+    def _ask_about(self, rows: Tensor, unit: Tensor) -> tuple[Tensor, Mask, Mask]:
+        """The margins without one unit each, which meet the goal, and which are answers."""
+        part = self._problem[rows]
+        one = torch.zeros_like(self._tried[rows]).scatter_(1, unit.unsqueeze(1), True)
+        with torch.no_grad():
+            logits, heard = part.ask(self._without(rows, one))
+        margin = part.goal.margin(logits).to(self._alone.dtype)
+        return margin, part.goal.met(logits) & heard, heard
+
+    def _without(self, rows: Tensor, units: Tensor) -> Tensor:
+        images = self._problem.images[rows]
+        return torch.where(self._units.spread(units, images), images, self.found.images[rows])
+
+    def _take(self, rows: Tensor, candidates: Tensor, met: Mask) -> None:
+        """Keep what is shorter and meets the goal; what was needed before may be no longer."""
+        cost = self._units.count(candidates, self._problem.images[rows])
+        self.found.offer(candidates, cost, met, rows)
+        self._needed[rows[met]] = False
+        self._went[rows[met]] = True

@@ -1,0 +1,144 @@
+"""Putting back leaves no single unit that could be spared, and counts what it asks."""
+
+from typing import Literal
+
+import pytest
+import torch
+from torch import Tensor
+
+from pinprick import Classifier, Goal, Problem, Streams
+from pinprick.oracle import exact_images
+from pinprick.parts.best import Best
+from pinprick.parts.put_back import PutBack
+from pinprick.parts.units import Units
+
+Unit = Literal["elements", "pixels"]
+SHAPE = (3, 6, 5)
+
+
+def problem_of(model: Classifier, images: Tensor, goal: Goal, *, gradients: bool = True) -> Problem:
+    with model.frozen():
+        rng = Streams(0, torch.arange(len(images)))
+        return Problem(model, images, goal, rng, gradients=gradients)
+
+
+def as_found(adv: Tensor, images: Tensor, units: Units) -> Best:
+    found = Best(adv)
+    found.cost = units.count(adv, images)
+    return found
+
+
+def guesses(model: Classifier, images: Tensor) -> Tensor:
+    with torch.no_grad():
+        return model(images).argmax(dim=1)
+
+
+def noisy(model: Classifier, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Which images random noise fools, and what they become: long results, good to shorten."""
+    draws = exact_images(20 * len(images), SHAPE, seed=5).view(20, *images.shape)
+    adv = images.clone()
+    fooled = torch.zeros_like(labels, dtype=torch.bool)
+    for draw in draws.round():  # values at the ends of the box
+        new = (guesses(model, draw) != labels) & ~fooled
+        adv[new], fooled = draw[new], fooled | new
+    return fooled, adv
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+def test_once_settled_no_single_unit_can_be_spared(
+    curved: Classifier, images: Tensor, curved_labels: Tensor, unit: Unit, gradients: bool
+) -> None:
+    units = Units(unit)
+    fooled, adv = noisy(curved, images, curved_labels)
+    images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
+    problem = problem_of(curved, images, Goal(labels), gradients=gradients)
+    work = PutBack(problem, as_found(adv, images, units), units)
+    for _ in range(150):
+        before = work.found.cost
+        work.step()
+        assert (work.found.cost <= before).all()
+        assert torch.equal(work.found.cost, units.count(work.found.images, images))
+        assert (guesses(curved, work.found.images) != labels).all()
+    assert not work.open.any()
+    assert bool(problem.tally.backwards.any()) == gradients
+    for image, shorter, label in zip(images, work.found.images, labels, strict=True):
+        changed = units.changed(shorter[None], image[None])
+        places = changed[0].nonzero()
+        one = torch.zeros(len(places), changed.shape[1], dtype=torch.bool).scatter(1, places, True)
+        spared = torch.where(units.spread(one, shorter.expand(len(places), *SHAPE)), image, shorter)
+        assert (guesses(curved, spared) == label).all()
+
+
+def test_a_unit_tried_in_vain_is_tried_again_once_another_is_gone() -> None:
+    """The first of three can be spared only without the second, and is tried before it."""
+
+    def answer(x: Tensor) -> Tensor:
+        first, second, third = x.flatten(1)[:, :3].unbind(dim=1)
+        score = third + 0.2 * second - 10 * second * (1 - first).square()
+        return torch.stack([torch.full_like(score, 0.5), score], dim=1)
+
+    images = torch.zeros(1, *SHAPE, dtype=torch.double)
+    adv = images.flatten(1).index_fill(1, torch.arange(3), 1.0).view_as(images)
+    units = Units("elements")
+    problem = problem_of(Classifier(answer), images, Goal(torch.tensor([0])))
+    work = PutBack(problem, as_found(adv, images, units), units)
+    for _ in range(8):
+        work.step()
+    assert not work.open.any()
+    assert work.found.images.flatten(1).nonzero().tolist() == [[0, 2]]
+
+
+def test_what_is_open_is_never_less_than_what_can_be_spared(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    units = Units("elements")
+    fooled, adv = noisy(curved, images, curved_labels)
+    images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
+    work = PutBack(problem_of(curved, images, Goal(labels)), as_found(adv, images, units), units)
+    seen = set()
+    for _ in range(40):
+        work.step()
+        for i, most in enumerate(work.open.tolist()):
+            shorter = work.found.images[i]
+            places = units.changed(shorter[None], images[i : i + 1])[0].nonzero()
+            one = torch.zeros(len(places), shorter.numel(), dtype=torch.bool).scatter(1, places, 1)
+            spared = torch.where(one.view(-1, *SHAPE), images[i], shorter)
+            assert int((guesses(curved, spared) != labels[i]).sum()) <= most
+            seen.add(most)
+    assert 0 in seen
+    assert len(seen) > 4
+
+
+def test_no_more_are_asked_about_than_allowed(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    units = Units("elements")
+    fooled, adv = noisy(curved, images, curved_labels)
+    problem = problem_of(curved, images[fooled], Goal(curved_labels[fooled]))
+    work = PutBack(problem, as_found(adv[fooled], images[fooled], units), units)
+    most = torch.arange(1, len(problem) + 1)
+    for _ in range(30):
+        before = problem.forwards
+        work.step(most)
+        assert (problem.forwards - before <= most).all()
+
+
+def test_a_cut_goes_on_as_if_the_others_were_there(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    units = Units("elements")
+    fooled, adv = noisy(curved, images, curved_labels)
+    images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
+    problem = problem_of(curved, images, Goal(labels))
+    whole, cut = (PutBack(problem, as_found(adv, images, units), units) for _ in range(2))
+    rows = torch.tensor([2, 0])
+    for _ in range(6):
+        whole.step()
+        cut.step()
+    cut = cut[rows]
+    for _ in range(20):
+        whole.step()
+        cut.step()
+    assert torch.equal(cut.found.images, whole.found.images[rows])
+    assert torch.equal(cut.open, whole.open[rows])
