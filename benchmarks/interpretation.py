@@ -27,11 +27,11 @@ from pinprick import AttackResult, Classifier, NoiseSettings, describe, run_atta
 from pinprick.explain.bootstrap import Estimate
 from pinprick.explain.explained import POLISH_PASSES, explain_result, without_pixels
 from pinprick.explain.explanation import Explanation
+from pinprick.explain.labels import LABELS
 from pinprick.explain.totals import Totals, add_up
 from pinprick.polishing import polish
 
 GROUPINGS: tuple[Literal["connected", "pixels"], ...] = ("connected", "pixels")
-KINDS = ("obscuring", "leading", "mixed", "inert", "counter-productive", "undecided")
 COLUMNS = (
     "attack",
     "groups are",
@@ -39,7 +39,7 @@ COLUMNS = (
     "pixels",
     "groups",
     "decided",
-    *KINDS,
+    *LABELS,
     "V",
     "obscuring alone leaves",
     "leading alone reaches",
@@ -115,7 +115,7 @@ def cells(row: dict[str, Any]) -> list[str]:
         "-" if row["mean_pixels"] is None else f"{row['mean_pixels']:.1f}",
         "-" if math.isnan(totals.groups.value) else f"{totals.groups.value:.1f}",
         percent(totals.decided),
-        *(percent(kinds[name]) for name in KINDS),
+        *(percent(kinds[name]) for name in LABELS),
         "-" if math.isnan(v) else f"{v:.2f} (p {p:.2g})",
         percent(flips["obscuring alone"].leaves),
         percent(flips["leading alone"].reaches),

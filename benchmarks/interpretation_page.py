@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pinprick.explain.labels import LABELS
+
 ROOT = Path(__file__).parent.parent
 ROWS, PAGE = ROOT / "results/interpretation", ROOT / "docs/results/interpretation.md"
 NETWORKS = (
@@ -30,7 +32,6 @@ NETWORKS = (
 )
 GOALS = ("untargeted", "least likely")
 TITLES = {"pinprick": "Pinprick", "sigma_zero": "σ-zero", "wifgsm": "WI-FGSM", "ifgsm": "I-FGSM"}
-KINDS = ("obscuring", "leading", "mixed", "inert", "counter-productive", "undecided")
 KEPT = (
     *("attack", "fooled", "attack_pixels", "mean_pixels", "median_pixels", "mean_elements"),
     *("describe", "settings", "layer", "seconds", "explain_seconds"),
@@ -114,11 +115,11 @@ def filled(page: str, rows: list[Row]) -> str:
 
 
 def kinds(rows: list[Row]) -> Iterator[list[str]]:
-    yield from head("network", "goal", "attack", "fooled", "pixels", "groups", *KINDS)
+    yield from head("network", "goal", "attack", "fooled", "pixels", "groups", *LABELS)
     for row in sparse(rows):
         totals = row["totals"]
         shares = {one["name"]: one["share"] for one in totals["kinds"]}
-        few = [percent(shares[name], interval=name in KINDS[:3]) for name in KINDS]
+        few = [percent(shares[name], interval=name in LABELS[:3]) for name in LABELS]
         fooled = f"{100 * row['fooled']:.0f} %"
         yield [*names(row), fooled, pixels(row), f"{totals['groups']['value']:.1f}", *few]
 
