@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.intake import check_answers, check_pictures, check_range, per_image, shown, way_back
-from pinprick.model import ACCESS, Classifier, Model, as_classifier
+from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.result import AttackResult
 from pinprick.types import Images, Labels, Logits, Mask
 
@@ -162,7 +162,7 @@ def _random_logits(model: Classifier, images: Images, logits: Logits) -> str:
 
 
 def _zero_gradients(model: Classifier, images: Images) -> str:
-    if ACCESS.index(model.access) < ACCESS.index("gradients") or not len(images):
+    if not gives(model.access, "gradients") or not len(images):
         return ""
     images = images[:_SEVERAL].requires_grad_()
     with torch.enable_grad():

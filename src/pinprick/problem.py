@@ -113,6 +113,11 @@ class Problem:
         return self.tally.refused[self._rows]
 
     @property
+    def all_refused(self) -> bool:
+        """Whether no image is answered any more; no device is waited for where none can be."""
+        return self.may_refuse and bool(self.refused.all())
+
+    @property
     def gives_gradients(self) -> bool:
         """Whether gradients can be asked for."""
         return self._gradients

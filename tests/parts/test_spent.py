@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams, build, run_attack
-from pinprick.parts.spent import all_refused
 from pinprick.types import Images, Logits, Mask
 
 LONG = (  # 100 passes and more
@@ -28,11 +27,11 @@ def test_it_is_over_once_all_are_refused(linear: Classifier, images: Tensor) -> 
         clean_logits=logits,
         max_forwards=1,
     )
-    assert not all_refused(problem)
+    assert not problem.all_refused
     problem.logits(images)
     problem[torch.tensor([0, 1])].logits(images[:2])
-    assert all_refused(problem[torch.tensor([0, 1])])
-    assert not all_refused(problem)
+    assert problem[torch.tensor([0, 1])].all_refused
+    assert not problem.all_refused
 
 
 @pytest.mark.parametrize("name", LONG)

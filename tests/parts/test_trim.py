@@ -6,41 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from pinprick import Classifier, Goal, Problem, Streams
+from parts.long_results import SHAPE, as_found, guesses, noisy, problem_of
+from pinprick import Classifier, Goal
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
-from pinprick.parts.best import Best
 from pinprick.parts.put_back import PutBack
 from pinprick.parts.trim import Trimmer, trim
 from pinprick.parts.units import Units
-
-SHAPE = (3, 6, 5)
-
-
-def problem_of(model: Classifier, images: Tensor, goal: Goal) -> Problem:
-    with model.frozen():
-        return Problem(model, images, goal, Streams(0, torch.arange(len(images))))
-
-
-def as_found(adv: Tensor, images: Tensor, units: Units) -> Best:
-    found = Best(adv)
-    found.cost = units.count(adv, images)
-    return found
-
-
-def guesses(model: Classifier, images: Tensor) -> Tensor:
-    with torch.no_grad():
-        return model(images).argmax(dim=1)
-
-
-def noisy(model: Classifier, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Which images random noise fools, and what they become: long results, good to shorten."""
-    draws = exact_images(20 * len(images), SHAPE, seed=5).view(20, *images.shape)
-    adv = images.clone()
-    fooled = torch.zeros_like(labels, dtype=torch.bool)
-    for draw in draws.round():  # values at the ends of the box
-        new = (guesses(model, draw) != labels) & ~fooled
-        adv[new], fooled = draw[new], fooled | new
-    return fooled, adv
 
 
 @pytest.mark.parametrize("unit", ["elements", "pixels"])

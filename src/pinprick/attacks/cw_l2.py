@@ -27,7 +27,6 @@ from pinprick.errors import BadInput
 from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
 from pinprick.parts.box import keep_allowed
-from pinprick.parts.spent import all_refused
 from pinprick.parts.tanh_box import from_free, slope, to_free
 from pinprick.parts.weight_search import WeightSearch
 from pinprick.problem import Problem
@@ -110,7 +109,7 @@ class CWL2(Attack):
             square = (adv - clean).flatten(1).square().sum(dim=1)
             best.offer(asked, square, met, rows)
             fooled[rows] |= met
-            if all_refused(problem):
+            if problem.all_refused:
                 break
 
             push = torch.where(short >= 0, weight, 0).view(-1, 1, 1, 1)

@@ -31,7 +31,6 @@ from pinprick.errors import BadInput
 from pinprick.parts.balls import NORMS, Norm, into_l0, into_l1, into_l2, into_linf, size
 from pinprick.parts.best import Best
 from pinprick.parts.choice import check_choice
-from pinprick.parts.spent import all_refused
 from pinprick.problem import Problem
 from pinprick.types import Images, Mask, PerImage
 
@@ -102,7 +101,7 @@ class FMN(Attack):
             slope, delta = slope.flatten(1), (asked.to(precise) - clean).flatten(1)
             met, length = goal.met(logits), size(delta, self.norm)
             best.offer(asked, length, met)
-            if all_refused(problem):
+            if problem.all_refused:
                 break
 
             gamma = _annealed(self.gamma, _LAST_GAMMA, step / self.steps)

@@ -35,7 +35,6 @@ from pinprick.parts.lowest import Lowest
 from pinprick.parts.sigma_map import Lines, sigma_lines
 from pinprick.parts.signed import check_ball
 from pinprick.parts.smallest_k import K, check_k, run_at_k
-from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask
@@ -125,7 +124,7 @@ class PGD0(Attack):
                 logits, grad = part.logits_and_gradient(x, part.goal.cross_entropy)
                 left = ~tries.offer(x, logits, part.goal, rows, part.refused)
                 rows, part, x, grad = rows[left], part[left], x[left], grad[left]
-                if not len(rows) or all_refused(part):
+                if not len(rows) or part.all_refused:
                     return tries.images, tries.met
                 cut = None if lines is None else lines[rows]
                 stepped = x - self.step_size * _mean_one(grad).to(x.dtype)

@@ -31,7 +31,6 @@ from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
 from pinprick.parts.box import keep_allowed
 from pinprick.parts.smooth_l0 import half_cosine, smooth_l0_slope
-from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images, Logits, PerImage
@@ -98,7 +97,7 @@ class SigmaZero(Attack):
             met = problem.goal.met(logits)
             count = units.count(asked, problem.images)
             best.offer(asked, count, met, rows if len(rows) < len(best.cost) else None)
-            if all_refused(problem):
+            if problem.all_refused:
                 break
             if self.stop_at is not None:
                 left = best.cost[rows] > self.stop_at

@@ -34,7 +34,6 @@ from pinprick.parts.gates import find_largest
 from pinprick.parts.lowest import Lowest
 from pinprick.parts.signed import check_ball
 from pinprick.parts.smallest_k import K, check_k, run_at_k
-from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask
@@ -114,7 +113,7 @@ class SparsePGD(Attack):
             left = ~tries.offer(adv, logits, problem.goal, rows, problem.refused)
             problem, rows, k, grad = problem[left], rows[left], k[left], grad[left]
             moved, weight, chosen, idle = moved[left], weight[left], chosen[left], idle[left]
-            if not len(rows) or all_refused(problem):
+            if not len(rows) or problem.all_refused:
                 return tries.images, tries.met
 
             weight = weight - self.mask_step * self._mask_slope(problem, grad, moved, weight)

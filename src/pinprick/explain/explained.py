@@ -17,7 +17,7 @@ from pinprick.explain.maps import Maps
 from pinprick.explain.noise import explain_noise
 from pinprick.explain.rival import rivals
 from pinprick.explain.settings import NoiseSettings
-from pinprick.model import ACCESS, Classifier, Model, as_classifier
+from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.polishing import polish
 from pinprick.result import AttackResult
 
@@ -69,13 +69,12 @@ def explain_result(
     if not len(result):
         raise BadInput("there is no image to explain")
     classifier = as_classifier(model)
-    access = ACCESS.index(classifier.access)
     if polished is None:
         polished = _counts(result)
     if polished:
         result = polish(result, classifier, unit="pixels", max_forwards=POLISH_PASSES)
     if maps is None:
-        maps = access >= ACCESS.index("network") and isinstance(classifier.net, nn.Module)
+        maps = gives(classifier.access, "network") and isinstance(classifier.net, nn.Module)
     true = adversarial = control = None
     if maps:
         size, led_to = int(result.batch_size.max()), rivals(result)

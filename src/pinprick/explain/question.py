@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pinprick.errors import BadInput
 from pinprick.intake import batch_size_for, check_answers, check_images, check_range, per_image
-from pinprick.model import ACCESS, Access, Classifier, Model, as_classifier
+from pinprick.model import Access, Classifier, Model, as_classifier, gives
 from pinprick.types import Images, Labels, Logits
 
 Classes = Tensor | Sequence[int] | None
@@ -64,7 +64,7 @@ def ask(
 
 def _check_open(what: str, model: Classifier, needs: Access) -> None:
     """Raise ``BadInput`` unless the model lets itself be looked at as closely as is needed."""
-    lacking = ACCESS.index(model.access) < ACCESS.index(needs)
+    lacking = not gives(model.access, needs)
     if needs != "network":
         if lacking:
             raise BadInput(f"{what} needs {needs}, but {model.name} gives {model.access} alone")

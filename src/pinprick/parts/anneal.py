@@ -15,7 +15,6 @@ from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid
 from pinprick.parts.gates import scaled
 from pinprick.parts.smooth_l0 import half_cosine, smooth_l0_slope
-from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Logits, PerImage
@@ -59,7 +58,7 @@ def anneal(
         logits, grad = problem.logits_and_gradient(adv, hinge)
         met = goal.met(logits)
         found.offer(adv, units.count(adv, images), met)
-        if all_refused(problem):
+        if problem.all_refused:
             break
         grad = grad + smooth_l0_slope(delta, _SIGMA, units)
         grad = scaled(grad if problem.allowed is None else grad * problem.allowed)

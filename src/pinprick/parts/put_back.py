@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from pinprick.parts.best import Best
+from pinprick.parts.cut import cut_state
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Counts, Mask, Rows
@@ -57,13 +58,7 @@ class PutBack:
 
     def __getitem__(self, rows: Rows) -> "PutBack":
         """The same for some of the images."""
-        cut = object.__new__(PutBack)
-        cut.__dict__.update(self.__dict__)
-        cut.found, cut._problem = self.found[rows], self._problem[rows]
-        for name, value in self.__dict__.items():
-            if isinstance(value, Tensor):
-                setattr(cut, name, value[rows])
-        return cut
+        return cut_state(self, rows, "found", "_problem")
 
     @property
     def open(self) -> Counts:

@@ -21,7 +21,6 @@ import torch
 
 from pinprick.errors import BadInput
 from pinprick.parts.best import Best
-from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask
@@ -72,7 +71,7 @@ def smallest_k(
     rows = (high > 1).nonzero().flatten()
     for trial in range(rounds):
         part, lo, hi = problem[rows], low[rows], high[rows]
-        if not len(rows) or all_refused(part):
+        if not len(rows) or part.all_refused:
             break
         middle = (lo.clamp_min(1) * hi).float().sqrt().long()
         k = middle.clamp(lo + 1, hi - 1).where(hi - lo > 1, hi - 1)

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from pinprick.parts.best import Best
+from pinprick.parts.cut import cut_state
 from pinprick.parts.gates import corner, draw_largest, promise, scaled
-from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Mask, Rows
@@ -40,7 +40,7 @@ def trim(problem: Problem, found: Best, units: Units, passes: int, use: str) -> 
     trimmer = Trimmer(problem, found, units, use)
     for _ in range(passes):
         trimmer.step()
-        if all_refused(problem):
+        if problem.all_refused:
             break
 
 
@@ -72,13 +72,7 @@ class Trimmer:
 
     def __getitem__(self, rows: Rows) -> "Trimmer":
         """The same for some of the images."""
-        cut = object.__new__(Trimmer)
-        cut.__dict__.update(self.__dict__)
-        cut.found, cut._problem = self.found[rows], self._problem[rows]
-        for name, value in self.__dict__.items():
-            if isinstance(value, Tensor):
-                setattr(cut, name, value[rows])
-        return cut
+        return cut_state(self, rows, "found", "_problem")
 
     def step(self) -> None:
         """Judge one candidate for each image and choose the next."""

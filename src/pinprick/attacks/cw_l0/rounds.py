@@ -8,6 +8,7 @@ from torch import Tensor
 from pinprick.attacks.cw_l0.freezing import choose_least
 from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
+from pinprick.parts.cut import cut_state
 from pinprick.parts.tanh_box import FARTHEST, from_free, slope, to_free
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -52,13 +53,7 @@ class Rounds:
         self.kept_open, self.kept_free, self.kept_weight = self.open, self.free, self.weight
 
     def __getitem__(self, rows: Rows) -> "Rounds":
-        cut = object.__new__(Rounds)
-        cut.__dict__.update(self.__dict__)
-        cut.problem, cut.adam = self.problem[rows], self.adam[rows]
-        for name, value in self.__dict__.items():
-            if isinstance(value, Tensor):
-                setattr(cut, name, value[rows])
-        return cut
+        return cut_state(self, rows, "problem", "adam")
 
     def step(self, best: Best) -> Mask:
         """One pass for each image, and what follows from it; says who is not done."""

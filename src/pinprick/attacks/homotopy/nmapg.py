@@ -18,7 +18,6 @@ from torch import Tensor
 from pinprick.attacks.homotopy.prox import Box, prox
 from pinprick.goal import Goal
 from pinprick.parts.box import keep_allowed
-from pinprick.parts.spent import all_refused
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
 
@@ -127,7 +126,7 @@ def descend(task: Task, delta: Images, first: Look, steps: int) -> tuple[Images,
 
         ended[rows], fooled[rows] = x, met
         go = ~met & (still < 2) & value.isfinite()
-        if not go.any() or all_refused(task.problem):
+        if not go.any() or task.problem.all_refused:
             break
         rows, task, seen = rows[go], task.cut(go), seen.cut(go)
         x, before, z, y = x[go], before[go], z[go], y[go]

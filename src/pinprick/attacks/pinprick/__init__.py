@@ -32,7 +32,6 @@ from pinprick.attacks.pinprick.plan import stages
 from pinprick.attacks.pinprick.search import Search
 from pinprick.errors import BadInput
 from pinprick.parts.choice import check_choice
-from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images
@@ -106,7 +105,7 @@ class Pinprick(Attack):
         left = self.passes
         for number, stage in enumerate(stages(search.number, aimed=problem.goal.targets is None)):
             rows = (search.best.cost > max(1, self.stop_at or 1)).nonzero().squeeze(1)
-            if not left or not len(rows) or all_refused(problem[rows]):
+            if not left or not len(rows) or (problem.may_refuse and problem.refused[rows].all()):
                 break
             steps = min(stage.steps, left)
             trims = min(stage.trim, left - steps)

@@ -12,7 +12,6 @@ from pinprick.parts.anneal import anneal
 from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid
 from pinprick.parts.signed import signed_step
-from pinprick.parts.spent import all_refused
 from pinprick.parts.trim import trim
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -120,7 +119,7 @@ class Search:
             logits, grad = part.logits_and_gradient(adv, part.goal.margin)
             count = self._units.count(adv, part.images)
             found.offer(adv, count, part.goal.met(logits))
-            if all_refused(part):
+            if part.all_refused:
                 break
             stride = _STRIDE * (1 - step / stage.steps)
             adv = signed_step(part, adv, grad, stride, eps=1.0)

@@ -17,7 +17,6 @@ import torch
 from pinprick.attacks.pinprick.plan import Stage
 from pinprick.parts.best import Best
 from pinprick.parts.gates import corner, draw_largest, favoured_regions, promise, scaled
-from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Labels, Logits, PerImage
@@ -67,7 +66,7 @@ def start(
         logits, grad = problem.logits_and_gradient(adv, loss)
         met = goal.met(logits)
         found.offer(adv, units.count(adv, images), met)
-        if all_refused(problem):
+        if problem.all_refused:
             break
         past = stage.memory if step else 0.0
         mean = past * mean + (1 - past) * scaled(grad)

@@ -41,7 +41,6 @@ from pinprick.parts.balls import largest
 from pinprick.parts.best import Best
 from pinprick.parts.lowest import Lowest
 from pinprick.parts.smallest_k import K, check_k, run_at_k
-from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.parts.weight_search import WeightSearch
 from pinprick.problem import Problem
@@ -166,11 +165,11 @@ class SAPF(Attack):
         sizes, gates = torch.zeros_like(free), Gates(free, k, self.group, self.group_weight)
         for turn in range(self.turns):
             for step in range(turn * self.steps, (turn + 1) * self.steps):
-                if all_refused(problem):
+                if problem.all_refused:
                     break
                 sizes, _, _ = resize(problem, sizes, gates.values, weight, self._step_size(step))
             for step in range(turn * self.gate_steps, (turn + 1) * self.gate_steps):
-                if all_refused(problem):
+                if problem.all_refused:
                     break
                 _, _, pull = ask(problem, sizes * gates.values, weight)
                 pull = 2 * gates.values * sizes.square() + pull * sizes
@@ -196,7 +195,7 @@ class SAPF(Attack):
             length = (adv.to(sizes.dtype) - problem.images.to(sizes.dtype)).flatten(1)
             best.offer(adv, length.square().sum(dim=1), met)
             fooled |= met
-            if all_refused(problem):
+            if problem.all_refused:
                 break
         return fooled
 

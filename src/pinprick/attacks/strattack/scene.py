@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from pinprick.parts.best import Best
-from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images, Labels, Mask, PerImage
@@ -45,7 +44,7 @@ class Scene:
     @property
     def is_over(self) -> bool:
         """Whether no image is answered any more."""
-        return all_refused(self._problem)
+        return self._problem.all_refused
 
     def full(self, value: float) -> PerImage:
         """The same number for every image."""

@@ -8,7 +8,6 @@ import torch
 from pinprick.goal import Goal
 from pinprick.parts.best import Best
 from pinprick.parts.heaviside import heaviside, heaviside_slope
-from pinprick.parts.spent import all_refused
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images, Labels
@@ -70,7 +69,7 @@ class Learning:
                 soft_met = problem.goal.met(logits)
                 best.offer(asked, count(asked, images), soft_met)
                 met = met | soft_met
-            if all_refused(problem):
+            if problem.all_refused:
                 break
 
             penalty = self.lam * heaviside_slope(w, self.a)

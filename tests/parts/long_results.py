@@ -1,0 +1,39 @@
+"""Adversarial images that change more than they need to, for what shortens them."""
+
+import torch
+from torch import Tensor
+
+from pinprick import Classifier, Goal, Problem, Streams
+from pinprick.oracle import exact_images
+from pinprick.parts.best import Best
+from pinprick.parts.units import Units
+
+SHAPE = (3, 6, 5)
+
+
+def problem_of(model: Classifier, images: Tensor, goal: Goal, *, gradients: bool = True) -> Problem:
+    with model.frozen():
+        rng = Streams(0, torch.arange(len(images)))
+        return Problem(model, images, goal, rng, gradients=gradients)
+
+
+def as_found(adv: Tensor, images: Tensor, units: Units) -> Best:
+    found = Best(adv)
+    found.cost = units.count(adv, images)
+    return found
+
+
+def guesses(model: Classifier, images: Tensor) -> Tensor:
+    with torch.no_grad():
+        return model(images).argmax(dim=1)
+
+
+def noisy(model: Classifier, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Which images random noise fools, and what they become: long results, good to shorten."""
+    draws = exact_images(20 * len(images), SHAPE, seed=5).view(20, *images.shape)
+    adv = images.clone()
+    fooled = torch.zeros_like(labels, dtype=torch.bool)
+    for draw in draws.round():  # values at the ends of the box
+        new = (guesses(model, draw) != labels) & ~fooled
+        adv[new], fooled = draw[new], fooled | new
+    return fooled, adv
