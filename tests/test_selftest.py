@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from pinprick import ATTACKS, Attack, BadInput, Card, Problem
+from pinprick.backward import AT_ONCE
 from pinprick.selftest import FACTORS, Factor, Verdict, run_selftest
 from pinprick.types import Images
 
@@ -59,6 +60,20 @@ class Moody(Attack):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Hesitant(Attack):
+    """Does the same thing twice, but takes longer the second time."""
+
+    card: ClassVar[Card] = card("hesitant")
+    calls: ClassVar[list[int]] = []
+
+    def __call__(self, problem: Problem) -> Images:
+        self.calls.append(1)
+        for _ in self.calls:
+            problem.logits(problem.images)
+        return problem.images
+
+
+@dataclass(frozen=True, kw_only=True)
 class Broken(Attack):
     """Raises."""
 
@@ -85,6 +100,13 @@ def test_all_is_well_on_this_machine() -> None:
     assert {verdict.name for verdict in verdicts} == {"arithmetic", *ATTACKS}
 
 
+def test_all_is_well_where_gradients_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(AT_ONCE, "cpu", 2**21)
+    several = {one: ATTACKS[one] for one in ("deepfool", "sparsefool", "jsma", "pinprick")}
+    monkeypatch.setattr("pinprick.selftest.ATTACKS", several)
+    assert [verdict for verdict in run_selftest() if not verdict.passed] == []
+
+
 def test_an_attack_far_from_the_optimum_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = verdict_on(Wasteful, monkeypatch)
     assert not verdict.passed
@@ -94,7 +116,7 @@ def test_an_attack_far_from_the_optimum_is_found_out(monkeypatch: pytest.MonkeyP
 def test_passes_made_in_secret_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = verdict_on(Sneaky, monkeypatch)
     assert not verdict.passed
-    assert "counted 0 forward and 0 backward passes, but 16 and 0 were made" in verdict.detail
+    assert "counted 0 forward and 0 backward passes, but 8 and 0 were made" in verdict.detail
 
 
 def test_an_attack_that_does_not_repeat_itself_is_found_out(
@@ -103,6 +125,14 @@ def test_an_attack_that_does_not_repeat_itself_is_found_out(
     verdict = verdict_on(Moody, monkeypatch)
     assert not verdict.passed
     assert "other images from the same seed" in verdict.detail
+
+
+def test_an_attack_whose_passes_do_not_repeat_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verdict = verdict_on(Hesitant, monkeypatch)
+    assert not verdict.passed
+    assert "same images from the same seed, but after other passes" in verdict.detail
 
 
 def test_an_attack_that_raises_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
