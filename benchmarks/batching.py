@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from overhead import bare
+from overhead import Pass, bare
 from sparsity import read_attack, read_data, right_ones
 from torch import Tensor, nn
 
@@ -104,7 +104,7 @@ def compare_memory(
 ) -> None:
     """Print the most memory that each attack holds, over that of a bare pass."""
     for _ in range(2):  # the first also holds what libraries set up once
-        _, base = bare(model, images, Goal(labels), [len(images)])
+        _, base = bare(model, images, Goal(labels), [Pass(len(images))])
     size = "x".join(map(str, images.shape[2:]))
     print(f"{model.name}, batch {len(images)} at {size}: a bare pass holds {base / 2**20:.0f} MiB")
     for name, attack in attacks.items():

@@ -4,8 +4,8 @@
         --attack pinprick,effort=fast
 
 Attack and bare passes take turns in one run, after a turn of each to warm up. A bare pass is one
-forward and one backward of the margin's gradient, or a forward alone for attacks that need no
-gradients; the batches are those that the attack asked the model about, one by one, so that images
+forward and one backward of the margin's gradient, or a forward alone where the attack asked for no
+gradient; the batches are those that the attack asked the model about, one by one, so that images
 which leave early weigh on neither side. ``--data`` is as in ``sparsity.py``.
 """
 
@@ -13,6 +13,7 @@ import argparse
 import statistics
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from sparsity import read_attack, read_data, right_ones
@@ -22,32 +23,36 @@ from pinprick import Classifier, Goal, load_model, run_attack
 from pinprick.types import Images
 
 
-class Recorder(nn.Module):
-    """A network that notes how many images each pass is for: backward ones, or else forward."""
+class Pass(NamedTuple):
+    """How many images went through the network, and whether a gradient came back."""
 
-    def __init__(self, net: nn.Module, backward: bool) -> None:
+    size: int
+    backward: bool = True
+
+
+class Recorder(nn.Module):
+    """A network that notes its passes."""
+
+    def __init__(self, net: nn.Module) -> None:
         super().__init__()
-        self.net, self.backward = net, backward
-        self.sizes: list[int] = []
+        self.net = net
+        self.passes: list[Pass] = []
 
     def forward(self, images: Tensor) -> Tensor:
-        if images.requires_grad or not self.backward:
-            self.sizes.append(len(images))
+        self.passes.append(Pass(len(images), images.requires_grad))
         logits: Tensor = self.net(images)
         return logits
 
 
-def bare(
-    model: Classifier, images: Images, goal: Goal, sizes: list[int], *, backward: bool = True
-) -> tuple[float, int]:
-    """Seconds, and the most memory held, for passes of these sizes."""
+def bare(model: Classifier, images: Images, goal: Goal, passes: list[Pass]) -> tuple[float, int]:
+    """Seconds, and the most memory held, for these passes."""
     cuda = images.is_cuda
     if cuda:
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
     with model.frozen():
-        for size in sizes:  # more than there are images, where an attack asks about copies
+        for size, backward in passes:  # more images than there are, where copies are asked about
             rows = torch.arange(size, device=images.device) % len(images)
             adv = images[rows].detach().requires_grad_(backward)
             if not backward:
@@ -78,18 +83,17 @@ def main() -> None:
     images, labels = read_data(options.data, source)
     images, labels, _ = right_ones(source, images, labels, 0, options.batch_size)
     images, goal = images.to(options.device), Goal(labels.to(options.device))
-    backward = attack.card.access in ("gradients", "network")
-    net = Recorder(source.net, backward)
+    net = Recorder(source.net)
     model = Classifier(net, mean=source.mean, std=source.std)
     ratios, memory = [], []
     for turn in range(options.turns + 1):
-        net.sizes.clear()
+        net.passes.clear()
         result = run_attack(attack, model, images, goal.labels, batch_size=len(images))
-        seconds, peak = bare(source, images, goal, list(net.sizes), backward=backward)
+        seconds, peak = bare(source, images, goal, list(net.passes))
         if turn:
             ratios.append(result.seconds / seconds)
             memory.append((result.peak_memory or 0) / max(peak, 1))
-            passes = sum(net.sizes) / len(images)
+            passes = sum(one.size for one in net.passes) / len(images)
             print(f"attack {result.seconds:.2f} s, bare {seconds:.2f} s, {passes:.0f} passes")
     print(
         f"{options.attack} on {options.model}, batch {len(images)}: "
