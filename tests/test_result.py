@@ -165,6 +165,19 @@ def test_a_cut_takes_every_row_along() -> None:
     assert marked[torch.tensor([2, 2, 0])].remarks == ("c", "c", "a")
 
 
+def test_images_are_chosen_as_in_a_list() -> None:
+    marked = replace(four_fates(), remarks=tuple("abcd"))
+    assert marked[1:3].remarks == ("b", "c")
+    assert marked[::-2].remarks == ("d", "b")
+    assert marked[[3, 0]].remarks == ("d", "a")
+    assert marked[-1].remarks == ("d",)
+    assert marked[2].images.shape == (1, *marked.images.shape[1:])
+    assert [one.remarks for one in marked] == [("a",), ("b",), ("c",), ("d",)]
+    assert len(marked[:0]) == 0
+    with pytest.raises(IndexError):
+        marked[4]
+
+
 def test_joining_puts_back_what_cutting_took_apart() -> None:
     images = torch.arange(24).view(4, 1, 2, 3) / 24
     whole = result_of(images, images * 0.5, peak_memory=7)

@@ -1,6 +1,6 @@
 """What was measured: the images before and after, what the model says of them, and the cost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -163,9 +163,12 @@ class AttackResult:
     def linf(self) -> PerImage:
         return self.delta.flatten(1).abs().amax(dim=1)
 
-    def __getitem__(self, rows: Rows) -> "AttackResult":
-        """The same result for some of its images; what is of the whole batch stays that."""
-        index = torch.arange(len(self), device=rows.device)[rows].tolist()
+    def __getitem__(self, chosen: Rows | slice | int | list[int]) -> "AttackResult":
+        """The same result for some of its images, or for one; what is of the batch stays that."""
+        if isinstance(chosen, slice):
+            chosen = list(range(len(self))[chosen])
+        rows = torch.arange(len(self), device=self.images.device)[chosen].reshape(-1)
+        index = rows.tolist()
         cut = {name: getattr(self, name)[rows] for name in (*TENSORS, "goal")}
         return replace(
             self,
@@ -177,6 +180,10 @@ class AttackResult:
             trace=None if self.trace is None else self.trace[rows],
             unsettled=None if self.unsettled is None else self.unsettled[rows],
         )
+
+    def __iter__(self) -> Iterator["AttackResult"]:
+        """Each image by itself, as a batch of one."""
+        return (self[row] for row in range(len(self)))
 
     def to(self, device: torch.device | str) -> "AttackResult":
         moved = {name: getattr(self, name).to(device) for name in TENSORS}
