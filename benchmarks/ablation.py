@@ -3,7 +3,8 @@
     python benchmarks/ablation.py --model efficientnet_lite0 --data PHOTOS
 
 The parts are taken out of the list of stages from outside, since the attack itself has no
-settings for what is only ever worse. ``--data`` is as in ``sparsity.py``.
+settings for what is only ever worse. At 224 px the balanced effort ends before any annealing, aim
+or draw: take ``--effort thorough`` there. ``--data`` is as in ``sparsity.py``.
 """
 
 import argparse
@@ -22,24 +23,25 @@ from pinprick.attacks.pinprick.plan import Stage, stages
 Plan = Callable[..., Iterator[Stage]]
 
 
-def without_trims(units: int, *, aimed: bool) -> Iterator[Stage]:
-    return (replace(stage, trim=0) for stage in stages(units, aimed=aimed))
+def without_trims(units: int, *, targeted: bool) -> Iterator[Stage]:
+    return (replace(stage, trim=0) for stage in stages(units, targeted=targeted))
 
 
-def without_annealing(units: int, *, aimed: bool) -> Iterator[Stage]:
-    return (stage for stage in stages(units, aimed=aimed) if stage.kind != "anneal")
+def without_annealing(units: int, *, targeted: bool) -> Iterator[Stage]:
+    return (stage for stage in stages(units, targeted=targeted) if stage.kind != "anneal")
 
 
-def without_aims(units: int, *, aimed: bool) -> Iterator[Stage]:
-    return stages(units, aimed=False)
+def without_aims(units: int, *, targeted: bool) -> Iterator[Stage]:
+    plan = stages(units, targeted=targeted)
+    return (replace(stage, aim=None) for stage in plan if stage.kind != "rank")
 
 
-def without_draws(units: int, *, aimed: bool) -> Iterator[Stage]:
-    return (replace(stage, temperature=0.0) for stage in stages(units, aimed=aimed))
+def without_draws(units: int, *, targeted: bool) -> Iterator[Stage]:
+    return (replace(stage, temperature=0.0) for stage in stages(units, targeted=targeted))
 
 
-def annealing_alone(units: int, *, aimed: bool) -> Iterator[Stage]:
-    return (stage for stage in stages(units, aimed=aimed) if stage.kind == "anneal")
+def annealing_alone(units: int, *, targeted: bool) -> Iterator[Stage]:
+    return (stage for stage in stages(units, targeted=targeted) if stage.kind == "anneal")
 
 
 PARTS: dict[str, Plan] = {
@@ -58,6 +60,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--images", type=int, default=64)
     parser.add_argument("--skip", type=int, default=0)
+    parser.add_argument("--effort", default="balanced", choices=list(pinprick.EFFORTS))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
 
@@ -68,7 +71,7 @@ def main() -> None:
     images, labels, _ = right_ones(model, images, labels, options.skip, options.images)
     for name, plan in PARTS.items():
         with patch.object(pinprick, "stages", plan):
-            result = run_attack(pinprick.Pinprick(), model, images, labels)
+            result = run_attack(pinprick.Pinprick(effort=options.effort), model, images, labels)
         print(
             f"{options.model} {name:26} fooled {result.fooling_rate:.1%}, "
             f"mean {result.needed_elements.mean().item():.2f} elements",

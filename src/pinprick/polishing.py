@@ -14,7 +14,7 @@ from pinprick.errors import BadInput
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.parts.best import Best
 from pinprick.parts.choice import check_choice
-from pinprick.parts.put_back import PutBack
+from pinprick.parts.put_back import put_back
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.random import Streams
@@ -136,17 +136,8 @@ def _shorten(
     best.cost = units.count(result.adversarial, result.images)
     polished = result.success & ~result.skipped
     unsettled = torch.zeros_like(result.ids).masked_fill(~polished, -1)
-    rows = (polished & (best.cost > 1)).nonzero().squeeze(1)
-    work = PutBack(problem[rows], best[rows], units)
-    while len(rows):
-        part = problem[rows]
-        left = None if max_forwards is None else max_forwards - part.forwards
-        work.step(left)
-        unsettled[rows] = work.open
-        over = (unsettled[rows] == 0) | part.refused
-        if max_forwards is not None:
-            over |= part.forwards >= max_forwards
-        if over.any():
-            best.offer(work.found.images, work.found.cost, polished[rows], rows)
-            rows, work = rows[~over], work[~over]
+    rows = polished.nonzero().squeeze(1)
+    found = best[rows]
+    unsettled[rows] = put_back(problem[rows], found, units, max_forwards)
+    best.offer(found.images, found.cost, polished[rows], rows)
     return best.images, unsettled

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, build, run_attack
 from pinprick.attacks import Pinprick
+from pinprick.attacks.pinprick.plan import Stage
+from pinprick.attacks.pinprick.start import start
 from pinprick.oracle import (
     exact_images,
     exact_linear,
@@ -17,6 +19,8 @@ from pinprick.oracle import (
     fewest_pixels,
     sure_images,
 )
+from pinprick.parts.best import Best
+from pinprick.parts.units import Units
 
 Effort = Literal["fast", "balanced", "thorough"]
 Unit = Literal["elements", "pixels"]
@@ -254,6 +258,150 @@ def test_an_image_that_needs_a_single_unit_costs_no_more() -> None:
     result = run_attack(Pinprick(max_forwards=150), model, images, labels)
     assert (result.forwards[single] == 48).all()  # one start and one trim
     assert (result.forwards[~single] > 48).all()
+
+
+# Large images, and images that a start does not fool
+
+LARGE = (3, 60, 60)
+
+
+def test_finds_the_optimum_of_large_images() -> None:
+    model, images, labels = hard_case(2, LARGE, count=2)
+    result = run_attack(Pinprick(effort="fast"), model, images, labels)
+    fewest = fewest_elements(model, images, Goal(labels))
+    assert (fewest > 10).all()
+    assert torch.equal(result.needed_elements, fewest)
+
+
+@pytest.mark.parametrize("targeted", [False, True])
+def test_more_effort_never_gives_more_of_a_large_image(targeted: bool) -> None:
+    model, images = bent(), exact_images(2, LARGE)
+    labels = guesses(model, images)
+    goal = Goal(labels, (labels + 1) % 4 if targeted else None)
+    counts = []
+    for most in (30, 60, 67, 100, 170):
+        problem = problem_of(model, images, goal, most)
+        with model.frozen():
+            found = Pinprick(max_forwards=most)(problem)
+        met = goal.met(model(found).detach())
+        changed = (found != images).flatten(1).sum(dim=1).double()
+        counts.append(torch.where(met, changed, torch.inf))
+        assert (problem.tally.forwards >= problem.tally.backwards).all()  # single units need none
+    needed = torch.stack(counts)
+    assert needed[0].isfinite().all()
+    assert (needed[1:] <= needed[:-1]).all()
+    assert (needed[-1] < needed[0]).all()
+
+
+def test_a_large_image_alone_ends_as_it_does_among_others() -> None:
+    model, images, labels = hard_case(3, LARGE, count=3)
+    together = run_attack(Pinprick(effort="fast"), model, images, labels)
+    alone = run_attack(Pinprick(effort="fast"), model, images[1:2], labels[1:2], ids=[1])
+    assert torch.equal(alone.adversarial, together.adversarial[1:2])
+    assert torch.equal(alone.forwards, together.forwards[1:2])
+
+
+def test_all_stages_of_a_large_image_keep_to_the_budget_the_mask_and_the_grid() -> None:
+    model, images = bent(), (exact_images(2, LARGE) * 255).round() / 255
+    labels = guesses(model, images)
+    allowed = exact_images(2, LARGE, seed=3) > 0.3
+    with torch.no_grad():
+        clean_logits = model(images)
+    problem = Problem(
+        model,
+        images,
+        Goal(labels),
+        Streams(0, torch.arange(2)),
+        allowed=allowed,
+        clean_logits=clean_logits,
+        max_forwards=1000,
+        max_backwards=1000,
+        strict=True,
+    )
+    with model.frozen():
+        found = Pinprick(effort="thorough", values="8bit")(problem)
+    assert (guesses(model, found) != labels).all()
+    assert not ((found != images) & ~allowed).any()
+    assert torch.equal((found * 255).round() / 255, found)
+
+
+def one_start(problem: Problem, stage: Stage, mean: Tensor | None = None) -> tuple[Best, Tensor]:
+    return start(
+        problem,
+        Units("elements"),
+        stage,
+        known=torch.full((len(problem),), torch.inf),
+        aims=None,
+        mean=torch.zeros_like(problem.images) if mean is None else mean,
+        steps=stage.steps,
+        use="a start",
+    )
+
+
+def test_many_gates_open_slowly() -> None:
+    """A goal out of reach: the count grows fast up to a tenth of all units."""
+    shape = (3, 40, 40)
+    model, images, labels = hard_case(4, shape, count=1)
+    log = Log(Classifier(lambda batch: model(batch) + 1e6 * nn.functional.one_hot(labels, 4)))
+    problem = problem_of(Classifier(log), images, Goal(labels), 30)
+    found, _ = one_start(problem, Stage("start", 30))
+    assert found.cost.isinf().all()
+    seen = torch.stack([image for images in log.seen.values() for image in images])
+    count = (seen != images).flatten(1).sum(dim=1).double().sort().values
+    few = count[count > 0]
+    growth = few[1:] / few[:-1]
+    assert few[0] == 240
+    assert (growth[few[:-1] < 480] > 1.29).all()
+    assert (growth[few[:-1] >= 480] < 1.025).all()
+    assert 480 < few[-1] < 1600
+
+
+def test_a_start_that_resumes_goes_on_with_the_mean_gradient() -> None:
+    model, images, labels = hard_case(4, count=2)
+    mean = torch.zeros_like(images)
+    mean[:, :, 2, 3] = 1.0  # darker there; with full memory nothing else is heard
+    log = Log(model)
+    problem = problem_of(Classifier(log), images, Goal(labels), 5)
+    _, after = one_start(problem, Stage("start", 5, memory=1.0, resume=True), mean)
+    assert torch.equal(after, mean)
+    for clean, seen in zip(images, log.seen.values(), strict=True):
+        asked = torch.stack(seen[2:])  # what comes first is clean
+        darker = clean.clone()
+        darker[:, 2, 3] = 0
+        assert torch.equal(asked, darker.expand_as(asked))
+
+
+def test_an_image_that_nothing_fools_stays_as_it_is() -> None:
+    model, images, labels = hard_case(4, (3, 20, 20), count=1)
+    never = Classifier(lambda batch: model(batch) + 1e6 * nn.functional.one_hot(labels, 4))
+    for targets in (None, (labels + 1) % 4):
+        result = run_attack(Pinprick(), never, images, labels, targets=targets)
+        assert not result.success.any()
+        assert torch.equal(result.adversarial, images)
+        assert (result.forwards <= 500).all()
+
+
+@pytest.mark.parametrize("most", [30, 100, 160])
+@pytest.mark.parametrize(
+    "shape", [(3, 12, 12), (3, 20, 20), LARGE], ids=["small", "middle", "large"]
+)
+def test_images_that_no_start_fools_are_fooled_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int, int], most: int
+) -> None:
+    def in_vain(problem: Problem, *_: Any, steps: int, **__: Any) -> tuple[Best, Tensor]:
+        for _step in range(steps):
+            problem.gradient(problem.images, problem.goal.margin)
+        return Best(problem.images), problem.images
+
+    monkeypatch.setattr("pinprick.attacks.pinprick.search.start", in_vain)
+    model, images = bent(), exact_images(3, shape)
+    labels = guesses(model, images)
+    for goal in (Goal(labels), Goal(labels, (labels + 1) % 4)):
+        problem = problem_of(model, images, goal, most)
+        with model.frozen():
+            found = Pinprick(max_forwards=most)(problem)
+        if most >= 100:
+            assert goal.met(model(found).detach()).all()
 
 
 # Values

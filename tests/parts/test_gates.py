@@ -56,6 +56,34 @@ def test_opens_the_gates_that_a_sort_puts_first() -> None:
     assert torch.equal(open_largest(scores, count, 39), order < count.unsqueeze(1))
 
 
+def test_of_equal_scores_the_first_are_taken_whatever_the_bound() -> None:
+    scores = torch.tensor([[1.0, 3.0, 1.0, 1.0, 2.0, 1.0]]).repeat(1, 40)
+    count = torch.tensor([90.0])
+    chosen = open_largest(scores, count, 90)
+    assert chosen.sum() == 90
+    assert chosen[scores > 1].all()
+    equal = (scores == 1).squeeze(0)
+    assert chosen.squeeze(0)[equal].nonzero().squeeze(1).tolist() == list(range(10))
+    for most in (100, 150, 240):
+        assert torch.equal(open_largest(scores, count, most), chosen)
+
+
+def test_a_draw_among_many_does_not_depend_on_the_bound() -> None:
+    images = torch.rand(2, 3, 50, 50, generator=torch.Generator().manual_seed(0))
+    problem, scores, count = problem_of(images), images.flatten(1), torch.tensor([50.0, 4500.0])
+
+    def draw(rows: Tensor, most: int) -> Tensor:
+        part = problem[rows]
+        return draw_largest(
+            part, scores[rows], count[rows], most, temperature=0.5, step=0, use="a draw"
+        )
+
+    chosen = draw(torch.arange(2), 4500)
+    assert chosen.sum(dim=1).tolist() == [50, 4500]
+    assert torch.equal(draw(torch.arange(2), 7500), chosen)
+    assert torch.equal(draw(torch.arange(1), 50), chosen[:1])
+
+
 def test_no_gate_opens_that_promises_nothing() -> None:
     scores = torch.tensor([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
     gates = open_largest(scores, torch.tensor([3.0, 3.0]), 3)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from parts.long_results import SHAPE, as_found, guesses, noisy, problem_of
 from pinprick import Classifier, Goal
-from pinprick.parts.put_back import PutBack
+from pinprick.parts.put_back import PutBack, put_back
 from pinprick.parts.units import Units
 
 Unit = Literal["elements", "pixels"]
@@ -38,6 +38,39 @@ def test_once_settled_no_single_unit_can_be_spared(
         one = torch.zeros(len(places), changed.shape[1], dtype=torch.bool).scatter(1, places, True)
         spared = torch.where(units.spread(one, shorter.expand(len(places), *SHAPE)), image, shorter)
         assert (guesses(curved, spared) == label).all()
+
+
+@pytest.mark.parametrize("passes", [1, 5, 17, None])
+def test_passes_are_kept_and_what_is_left_is_told(
+    curved: Classifier, images: Tensor, curved_labels: Tensor, passes: int | None
+) -> None:
+    units = Units("elements")
+    fooled, adv = noisy(curved, images, curved_labels)
+    images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
+    problem, found = problem_of(curved, images, Goal(labels)), as_found(adv, images, units)
+    before = found.cost.clone()
+    left = put_back(problem, found, units, passes)
+    assert torch.equal(found.cost, units.count(found.images, images))
+    assert (guesses(curved, found.images) != labels).all()
+    assert (found.cost <= before).all()
+    if passes is None:
+        assert not left.any()
+        assert (found.cost < before).all()
+    else:
+        assert (problem.tally.forwards <= passes).all()
+        assert (left > 0).any()
+
+
+def test_a_single_unit_costs_nothing_and_no_images_do_no_harm(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    units, adv = Units("elements"), images.clone()
+    adv[:, 0, 0, 0] = 1 - adv[:, 0, 0, 0].round()
+    found, problem = as_found(adv, images, units), problem_of(curved, images, Goal(curved_labels))
+    assert put_back(problem, found, units, 9).tolist() == [0] * len(images)
+    assert not problem.tally.forwards.any()
+    nobody = torch.arange(0)
+    assert len(put_back(problem[nobody], found[nobody], units, 9)) == 0
 
 
 def test_a_unit_tried_in_vain_is_tried_again_once_another_is_gone() -> None:

@@ -43,9 +43,16 @@ def draw_noise(problem: Problem, units: int, temperature: float, step: int, use:
 
 
 def open_largest(scores: Tensor, count: Tensor, most: int) -> Tensor:
-    """A mask of the ``count`` largest scores above zero of each row; ``most`` bounds the counts."""
-    places, chosen = find_largest(scores, count, most)
-    return torch.zeros_like(scores, dtype=torch.bool).scatter_(-1, places, chosen)
+    """A mask of the ``count`` largest scores above zero of each row; ``most`` bounds the counts.
+
+    Of equal scores the first are taken, whatever ``most`` is: an image must not depend on others.
+    """
+    values = scores.topk(max(1, min(most, scores.shape[-1])), dim=-1).values
+    last = (count - 1).long().clamp(0, values.shape[-1] - 1).unsqueeze(-1)
+    least = values.gather(-1, last)
+    larger, equal = scores > least, scores == least
+    room = count.unsqueeze(-1) - larger.sum(dim=-1, keepdim=True)
+    return (larger | (equal & (equal.cumsum(dim=-1) <= room))) & (scores > 0)
 
 
 def find_largest(
@@ -77,11 +84,14 @@ def draw_largest(
     """
     if temperature == 0:
         return open_largest(scores, count, most)
-    among = max(_DRAWN, most)
-    if among >= scores.shape[1]:
-        noise = draw_noise(problem, scores.shape[1], temperature, step, use)
+    number = scores.shape[1]
+    if number <= _DRAWN:
+        noise = draw_noise(problem, number, temperature, step, use)
         return open_largest(scores * noise, count, most)
+    among = min(max(_DRAWN, most), number)
     values, places = scores.topk(among, dim=1)
+    rank = torch.arange(among, device=scores.device)
+    values = values.masked_fill(rank >= count.clamp_min(_DRAWN).unsqueeze(1), 0)
     gates = open_largest(values * draw_noise(problem, among, temperature, step, use), count, most)
     return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, places, gates)
 

@@ -30,8 +30,39 @@ _ABREAST = 8  # single units of an image that are judged at once
 _AGAIN = 32  # how many are tried again first
 
 
+def put_back(problem: Problem, found: Best, units: Units, passes: int | None) -> Counts:
+    """Shorten what was found for each image, in place; every image must have been found.
+
+    Args:
+        problem: The images, all of them adversarial in ``found``.
+        found: The adversarial images and how many units each changes.
+        units: What is counted.
+        passes: Most forward passes for each image; None to go on until all are settled.
+
+    Returns:
+        How many units of each image could still be spared at most.
+    """
+    unsettled = torch.zeros_like(problem.forwards)
+    rows = (found.cost > 1).nonzero().squeeze(1)
+    end = None if passes is None else problem.forwards + passes
+    work = PutBack(problem[rows], found[rows], units)
+    while len(rows):
+        work.step(None if end is None else (end - problem.forwards)[rows])
+        unsettled[rows] = work.open
+        over = (unsettled[rows] == 0) | problem.refused[rows]
+        if end is not None:
+            over |= (problem.forwards >= end)[rows]
+        if over.any():
+            found.offer(work.found.images, work.found.cost, torch.ones_like(over), rows)
+            rows, work = rows[~over], work[~over]
+    return unsettled
+
+
 class PutBack:
     """The state: what is shortest so far, and which units were tried.
+
+    Units are numbered among those that were changed at first (``_places`` says where they are): few
+    of a large image.
 
     Attributes:
         found: The shortest image so far and its count.
@@ -46,7 +77,8 @@ class PutBack:
         self.found, self._problem, self._units = found, problem, units
         self._block = max(_ABREAST, len(problem))  # most candidates in one call
         self._limit = (found.cost / 2).floor().clamp_min(1)  # how many to put back at once
-        self._tried = torch.zeros_like(units.total(found.images), dtype=torch.bool)
+        self._places = _changed_first(units.changed(found.images, problem.images))
+        self._tried = torch.zeros_like(self._places, dtype=torch.bool)
         self._needed = torch.zeros_like(self._tried)  # tried in vain since the last one went
         self._again = torch.full_like(found.cost, _AGAIN, dtype=torch.long)  # size of the round
         self._went = torch.zeros_like(found.cost, dtype=torch.bool)  # did any since it began?
@@ -89,7 +121,8 @@ class PutBack:
             self._judge_singles(singles, todo[singles], several)
 
     def _changed(self) -> Tensor:
-        return self._units.changed(self.found.images, self._problem.images)
+        changed = self._units.changed(self.found.images, self._problem.images)
+        return changed.gather(1, self._places)
 
     def _todo(self) -> Tensor:
         """The units to try; where all were, those to try again."""
@@ -124,8 +157,8 @@ class PutBack:
             worth = -self._units.total(self._mean[rows] * delta)
         else:
             worth = self._units.total(delta.abs())
-        worth = worth.masked_fill(~todo, torch.inf)
-        return worth.topk(min(most, worth.shape[1]), dim=1, largest=False).indices
+        worth = worth.gather(1, self._places[rows]).masked_fill(~todo, torch.inf)
+        return worth.argsort(dim=1, stable=True)[:, :most]
 
     def _judge_groups(self, rows: Tensor, todo: Tensor, number: Counts) -> None:
         places = self._least(rows, todo, int(number.max()))
@@ -180,7 +213,9 @@ class PutBack:
 
     def _without(self, rows: Tensor, units: Tensor) -> Tensor:
         images = self._problem.images[rows]
-        return torch.where(self._units.spread(units, images), images, self.found.images[rows])
+        all_units = self._units.total(images[:1]).shape[1]
+        back = units.new_zeros((len(units), all_units)).scatter_(1, self._places[rows], units)
+        return torch.where(self._units.spread(back, images), images, self.found.images[rows])
 
     def _take(self, rows: Tensor, candidates: Tensor, met: Mask) -> None:
         """Keep what is shorter and meets the goal; what was needed before may be no longer."""
@@ -188,3 +223,9 @@ class PutBack:
         self.found.offer(candidates, cost, met, rows)
         self._needed[rows[met]] = False
         self._went[rows[met]] = True
+
+
+def _changed_first(changed: Tensor) -> Tensor:
+    """Where the changed units of each image are, and others where it has fewer than most."""
+    most = int(changed.sum(dim=1).max()) if len(changed) else 0
+    return changed.byte().argsort(dim=1, descending=True, stable=True)[:, : max(1, most)].clone()

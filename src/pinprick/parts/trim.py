@@ -9,7 +9,7 @@ one fails, it is kept and the next is tried. Each success gives a new gradient, 
 Once every changed unit has been tried, few can be spared, and the remaining passes try to do with
 one unit fewer: gates are drawn from the running mean of the gradients seen, those already open
 preferred. One forward and one backward pass a candidate; nothing is kept that was not judged.
-``put_back.py`` chooses nothing anew, and goes on until no single unit can be spared.
+``put_back.py`` chooses nothing anew, and is better where there is much to put back.
 """
 
 import torch

@@ -10,16 +10,19 @@ more while it does not. The first start follows whichever class is ahead; later 
 rival each, those first that a linear model would reach with the fewest units, since an
 untargeted search ends in the cheapest class only about half of the time.
 
-**Trim** (parts/trim.py) takes away what can be spared, then tries to do with one unit fewer.
+**Trim** (parts/trim.py) takes away what can be spared, then tries to do with one unit fewer. Large
+images have many to take away, which parts/put_back.py does better.
 
 **Anneal** (parts/anneal.py) shakes the best image loose, through dense images and values inside
 the box, which gets it out of corners where gradients vanish.
 
     start, trim, anneal, trim;  then rounds of: start, trim, start, trim, anneal, trim
 
-An image that neither has fooled is taken through the box by signed steps instead, and trimmed.
+A target, or a large image, takes longer starts first, of which some resume the one before
+(plan.py). An image that a start has not fooled is taken through the box by signed steps instead of
+trimmed, and annealed from there.
 
-Every pass is one forward and one backward, every stage has a fixed length (plan.py), and the
+Every pass is one forward and one backward at the most, every stage has a fixed length, and the
 budget only cuts the list short: a smaller one is a prefix of a larger one. An image that needs a
 single unit, or at most ``stop_at``, leaves between stages.
 """
@@ -64,7 +67,7 @@ class Pinprick(Attack):
         masked=True,
         random=True,
         paper="",
-        revision=4,
+        revision=5,
     )
 
     effort: Literal["fast", "balanced", "thorough"] = "balanced"
@@ -103,7 +106,9 @@ class Pinprick(Attack):
     def __call__(self, problem: Problem) -> Images:
         search = Search(problem, Units(self.unit), eight_bit=self.values == "8bit")
         left = self.passes
-        for number, stage in enumerate(stages(search.number, aimed=problem.goal.targets is None)):
+        for number, stage in enumerate(
+            stages(search.number, targeted=problem.goal.targets is not None)
+        ):
             rows = (search.best.cost > max(1, self.stop_at or 1)).nonzero().squeeze(1)
             if not left or not len(rows) or (problem.may_refuse and problem.refused[rows].all()):
                 break

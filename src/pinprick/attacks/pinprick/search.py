@@ -5,12 +5,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from pinprick.attacks.pinprick.plan import Stage
+from pinprick.attacks.pinprick.plan import LARGE, Stage
 from pinprick.attacks.pinprick.start import start
 from pinprick.parts.aim import cheapest_rivals
 from pinprick.parts.anneal import anneal
 from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid
+from pinprick.parts.put_back import put_back
 from pinprick.parts.signed import signed_step
 from pinprick.parts.trim import trim
 from pinprick.parts.units import Units
@@ -18,7 +19,7 @@ from pinprick.problem import Problem
 
 _STRIDE = 0.2  # the first of the signed steps, where pixel values run from 0 to 1
 _DENSE = 4  # an image with more than one unit in so many changed is annealed, not started anew
-_DENSE_TARGETED = 100  # the same with a target, where a new start has no other class to try
+_DENSE_TARGETED = 20  # the same with a target, where a new start has no other class to try
 _SHORTEST = 20  # a start that is not worth making
 
 
@@ -41,20 +42,23 @@ class Search:
         self.number = units.total(problem.images[:1]).shape[1]
         self._loosened = torch.ones_like(self.best.cost, dtype=torch.bool)  # annealing paid
         self._rivals: Tensor | None = None  # the classes to aim at, cheapest first
+        self._mean = torch.zeros_like(problem.images)  # gradients that the last start averaged
 
     def run(self, rows: Tensor, stage: Stage, steps: int, trims: int, number: int) -> None:
         """One stage for the images ``rows``, as much of it as the budget allows.
 
-        In place of a start, images that nothing has fooled yet wade, and those that are dense are
-        annealed; in place of an annealing, those that the last one did not help start twice.
+        In place of a start that does not resume another, images that nothing has fooled yet wade,
+        and those that are dense are annealed; in place of an annealing, those that the last one
+        did not help start twice. Where a start does not fool, its trim is given to a rescue.
         """
         use = f"pinprick, stage {number}"
         if stage.kind == "rank":
             self._rank_rivals(rows, steps)
             return
         if stage.kind == "start":
-            lost = self.best.cost[rows].isinf() & (number > 0)
-            again = self._dense(rows)
+            fresh = number > 0 and not stage.resume
+            lost = self.best.cost[rows].isinf() & fresh
+            again = self._dense(rows) & fresh
             self._wade(rows[lost], stage, steps, trims, use)
             self._start(rows[~lost & ~again], stage, steps, trims, use)
         else:
@@ -81,8 +85,22 @@ class Search:
         part, aims = self._problem[rows], None
         if stage.aim is not None and self._rivals is not None:
             aims = self._rivals[rows, stage.aim % self._rivals.shape[1]]
-        found = start(part, self._units, stage, self.best.cost[rows], aims, steps, use)
+        known, mean = self.best.cost[rows], self._mean[rows]
+        found, mean = start(
+            part, self._units, stage, known=known, aims=aims, mean=mean, steps=steps, use=use
+        )
+        self._mean[rows] = mean
         self._finish(rows, part, found, trims, use)
+        self._rescue(rows[found.cost.isinf()], stage, trims, use)
+
+    def _rescue(self, rows: Tensor, stage: Stage, passes: int, use: str) -> None:
+        """In place of the trim of a start that did not fool: wade, or anneal what is dense."""
+        if not passes:
+            return
+        rest = replace(stage, steps=stage.trim)
+        nothing, dense = self.best.cost[rows].isinf(), self._dense(rows)
+        self._wade(rows[nothing], rest, passes, 0, use)
+        self._anneal(rows[dense], rest, passes, 0, use)
 
     def _start_twice(self, rows: Tensor, stage: Stage, steps: int, trims: int, use: str) -> None:
         """Two starts in place of an annealing, one trim after the other, in as many passes."""
@@ -96,18 +114,13 @@ class Search:
         return self._start(rows, half, second, trims, f"{use}, second")
 
     def _anneal(self, rows: Tensor, stage: Stage, steps: int, trims: int, use: str) -> None:
-        """Shake the best loose; where that brings nothing, the next turn is a start instead.
-
-        What it does not fool, having begun at the clean image, wades in place of the trim.
-        """
+        """Shake the best loose; where that brings nothing, the next turn is a start instead."""
         if not len(rows):
             return
         part, found = self._problem[rows], self.best[rows]
         anneal(part, found, self._units, steps, schedule=stage.steps, eight_bit=self._eight_bit)
         self._loosened[rows] = found.cost < self.best.cost[rows]
-        lost = found.cost.isinf()
         self._finish(rows, part, found, trims, use)
-        self._wade(rows[lost], replace(stage, steps=stage.trim), trims, 0, use)
 
     def _wade(self, rows: Tensor, stage: Stage, steps: int, trims: int, use: str) -> None:
         """Signed steps through the box, for images that no choice of gates has fooled yet."""
@@ -131,6 +144,9 @@ class Search:
         hit = found.cost.isfinite().nonzero().squeeze(1)
         if len(hit) and trims:
             shorter = found[hit]
-            trim(part[hit], shorter, self._units, trims, f"{use}, trim")
+            if self.number > LARGE:
+                put_back(part[hit], shorter, self._units, trims)
+            else:
+                trim(part[hit], shorter, self._units, trims, f"{use}, trim")
             found.offer(shorter.images, shorter.cost, shorter.cost.isfinite(), hit)
         self.best.offer(found.images, found.cost, found.cost.isfinite(), rows)
