@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from parts.long_results import SHAPE, as_found, guesses, noisy, problem_of
-from pinprick import Classifier, Goal
+from pinprick import Classifier, Goal, Problem
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
-from pinprick.parts.put_back import PutBack
-from pinprick.parts.trim import Trimmer, trim
+from pinprick.parts.best import Best
+from pinprick.parts.put_back import PutBack, put_back
+from pinprick.parts.trim import Trimmer, redraw, trim
 from pinprick.parts.units import Units
 
 
@@ -67,8 +68,8 @@ def test_what_is_kept_meets_the_goal_and_never_grows(
     assert (trimmer.found.cost < before).all()
 
 
-def test_choosing_anew_goes_on_where_putting_back_ends() -> None:
-    """At the wrong units: each is needed, though others would do better."""
+def badly_chosen() -> tuple[Classifier, Problem, Best]:
+    """At the wrong units of a linear model: each is needed, though others would do better."""
     model, units = exact_linear(2, SHAPE), Units("elements")
     images = sure_images(model, exact_images(12, SHAPE))
     labels = guesses(model, images)
@@ -81,15 +82,34 @@ def test_choosing_anew_goes_on_where_putting_back_ends() -> None:
     adv = torch.where(worse.view_as(images), edge, images)
     rows = (guesses(model, adv) != labels).nonzero().squeeze(1)
     assert len(rows) >= 3
-    putting, trimmer = (
-        PutBack(problem[rows], as_found(adv, images, units)[rows], units),
-        Trimmer(problem[rows], as_found(adv, images, units)[rows], units, "test"),
-    )
+    fresh = problem_of(model, images[rows], Goal(labels[rows]))
+    return model, fresh, as_found(adv, images, units)[rows]
+
+
+def test_choosing_anew_goes_on_where_putting_back_ends() -> None:
+    _, problem, found = badly_chosen()
+    everyone, units = torch.arange(len(problem)), Units("elements")
+    putting = PutBack(problem, found[everyone], units)
+    trimmer = Trimmer(problem, found[everyone], units, "test")
     for _ in range(80):
         putting.step()
         trimmer.step()
     assert not putting.open.any()
     assert (trimmer.found.cost < putting.found.cost).all()
+
+
+def test_gates_are_redrawn_with_the_passes_of_each_image() -> None:
+    model, problem, found = badly_chosen()
+    assert not put_back(problem, found, Units("elements"), None).any()
+    before, spent = found.cost.clone(), problem.forwards
+    passes = torch.zeros_like(spent)
+    passes[:3] = torch.tensor([40, 1, 7])
+    redraw(problem, found, Units("elements"), passes, "test")
+    assert torch.equal(problem.forwards - spent, passes.masked_fill(passes == 1, 0))
+    assert found.cost[0] < before[0]
+    assert torch.equal(found.cost[passes <= 1], before[passes <= 1])
+    assert (found.cost <= before).all()
+    assert (guesses(model, found.images) != problem.goal.labels).all()
 
 
 def test_a_single_unit_is_left_as_it_is() -> None:

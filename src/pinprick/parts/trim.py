@@ -9,7 +9,7 @@ one fails, it is kept and the next is tried. Each success gives a new gradient, 
 Once every changed unit has been tried, few can be spared, and the remaining passes try to do with
 one unit fewer: gates are drawn from the running mean of the gradients seen, those already open
 preferred. One forward and one backward pass a candidate; nothing is kept that was not judged.
-``put_back.py`` chooses nothing anew, and is better where there is much to put back.
+``put_back.py`` is better where there is much to put back; ``redraw`` is the second half alone.
 """
 
 import torch
@@ -20,7 +20,7 @@ from pinprick.parts.cut import cut_state
 from pinprick.parts.gates import corner, draw_largest, promise, scaled
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
-from pinprick.types import Mask, Rows
+from pinprick.types import Counts, Mask, Rows
 
 _MEMORY = 0.7  # weight of the past in the running mean
 _LOYALTY = 0.3  # how much more a gate counts that is open already
@@ -44,6 +44,28 @@ def trim(problem: Problem, found: Best, units: Units, passes: int, use: str) -> 
             break
 
 
+def redraw(problem: Problem, found: Best, units: Units, passes: Counts, use: str) -> None:
+    """Try to do with one unit fewer, in place, where no single unit can be spared.
+
+    Args:
+        problem: The images, all of them adversarial in ``found``.
+        found: The adversarial images and how many units each changes.
+        units: What is counted.
+        passes: How many candidates to judge for each image, the image itself first.
+        use: What the random numbers are drawn for.
+    """
+    rows = ((passes > 1) & (found.cost > 1)).nonzero().squeeze(1)
+    trimmer, done = Trimmer(problem[rows], found[rows], units, use, spare=False), 0
+    while len(rows):
+        trimmer.step()
+        done += 1
+        over = (passes[rows] <= done) | problem.refused[rows]
+        if over.any():
+            best = trimmer.found
+            found.offer(best.images, best.cost, torch.ones_like(over), rows)
+            rows, trimmer = rows[~over], trimmer[~over]
+
+
 class Trimmer:
     """The state of a trim: what is shortest so far, what was tried, and what to judge next.
 
@@ -56,17 +78,22 @@ class Trimmer:
         found: The adversarial images and how many units each changes; kept up to date.
         units: What is counted.
         use: What the random numbers are drawn for.
+        spare: Whether some single unit may be spared; if not, none is tried before gates are drawn.
     """
 
-    def __init__(self, problem: Problem, found: Best, units: Units, use: str) -> None:
+    def __init__(
+        self, problem: Problem, found: Best, units: Units, use: str, *, spare: bool = True
+    ) -> None:
         self.found, self._problem, self._units, self._use = found, problem, units, use
-        self._most = int(found.cost.max())  # no count can grow, so this bounds them all
+        self._most = (
+            int(found.cost.max()) if len(found.cost) else 1
+        )  # no count can grow, so this bounds them all
         self._passes = 0
         self._candidate = self._shortest = found.images
         self._grad = self._mean = torch.zeros_like(found.images)
         self._margin = torch.zeros_like(found.cost, dtype=found.images.dtype)
         self._limit = (found.cost / 2).floor().clamp_min(1)  # how many to put back at once
-        self._tried = torch.zeros_like(units.total(found.images), dtype=torch.bool)
+        self._tried = units.changed(found.images, problem.images) & (not spare)
         self._taken = torch.zeros_like(self._tried)
         self.settled: Mask = torch.zeros_like(found.cost, dtype=torch.bool)
 

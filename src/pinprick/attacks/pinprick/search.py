@@ -13,7 +13,7 @@ from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid
 from pinprick.parts.put_back import put_back
 from pinprick.parts.signed import signed_step
-from pinprick.parts.trim import trim
+from pinprick.parts.trim import redraw, trim
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 
@@ -145,8 +145,15 @@ class Search:
         if len(hit) and trims:
             shorter = found[hit]
             if self.number > LARGE:
-                put_back(part[hit], shorter, self._units, trims)
+                self._put_back(part[hit], shorter, trims, use)
             else:
                 trim(part[hit], shorter, self._units, trims, f"{use}, trim")
             found.offer(shorter.images, shorter.cost, shorter.cost.isfinite(), hit)
         self.best.offer(found.images, found.cost, found.cost.isfinite(), rows)
+
+    def _put_back(self, part: Problem, found: Best, passes: int, use: str) -> None:
+        """Put back what can be spared; once nothing can, draw gates with the passes left."""
+        before = part.forwards
+        unsettled = put_back(part, found, self._units, passes)
+        left = passes - (part.forwards - before)
+        redraw(part, found, self._units, left.masked_fill(unsettled > 0, 0), f"{use}, redrawn")
