@@ -265,12 +265,16 @@ def test_an_image_that_needs_a_single_unit_costs_no_more() -> None:
 LARGE = (3, 60, 60)
 
 
-def test_finds_the_optimum_of_large_images() -> None:
+def test_finds_the_optimum_of_large_images_and_fast_comes_near() -> None:
     model, images, labels = hard_case(2, LARGE, count=2)
-    result = run_attack(Pinprick(effort="fast"), model, images, labels)
     fewest = fewest_elements(model, images, Goal(labels))
-    assert (fewest > 10).all()
-    assert torch.equal(result.needed_elements, fewest)
+    near, found = (
+        run_attack(Pinprick(max_forwards=most), model, images, labels).needed_elements
+        for most in (100, 300)
+    )
+    assert (fewest > 1000).all()
+    assert (near - fewest).max() <= 2
+    assert torch.equal(found, fewest)
 
 
 @pytest.mark.parametrize("targeted", [False, True])

@@ -74,7 +74,10 @@ def _targeted(trim: int) -> Iterator[Stage]:
 
 
 def _large(*, targeted: bool) -> Iterator[Stage]:
-    yield Stage("start", 60, 40, memory=0.95, temperature=0.0)
+    if targeted:
+        yield Stage("start", 60, 40, memory=0.95, temperature=0.0)
+    else:
+        yield Stage("start", 40, 60, memory=0.9, temperature=0.3)
     yield Stage("start", 240, 160, memory=0.97, temperature=0.0, resume=True)
     if not targeted:
         yield Stage("rank", RIVALS)
