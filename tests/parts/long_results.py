@@ -1,14 +1,19 @@
 """Adversarial images that change more than they need to, for what shortens them."""
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams
 from pinprick.oracle import exact_images
 from pinprick.parts.best import Best
+from pinprick.parts.put_back import PutBack
+from pinprick.parts.trim import Trimmer
 from pinprick.parts.units import Units
 
 SHAPE = (3, 6, 5)
+Work = TypeVar("Work", PutBack, Trimmer)
 
 
 def problem_of(model: Classifier, images: Tensor, goal: Goal, *, gradients: bool = True) -> Problem:
@@ -37,3 +42,22 @@ def noisy(model: Classifier, images: Tensor, labels: Tensor) -> tuple[Tensor, Te
         new = (guesses(model, draw) != labels) & ~fooled
         adv[new], fooled = draw[new], fooled | new
     return fooled, adv
+
+
+def long_case(model: Classifier, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The images that noise fools, what they become, and their labels."""
+    fooled, adv = noisy(model, images, labels)
+    return images[fooled], adv[fooled], labels[fooled]
+
+
+def cut_on_the_way(whole: Work, other: Work, rows: Tensor) -> Work:
+    """``other`` after some steps, some of its images: it must find what ``whole`` does."""
+    for _ in range(6):
+        whole.step()
+        other.step()
+    cut = other[rows]
+    for _ in range(20):
+        whole.step()
+        cut.step()
+    assert torch.equal(cut.found.images, whole.found.images[rows])
+    return cut

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from parts.long_results import SHAPE, as_found, guesses, noisy, problem_of
+from parts.long_results import SHAPE, as_found, cut_on_the_way, guesses, long_case, problem_of
 from pinprick import Classifier, Goal
 from pinprick.parts.put_back import PutBack, put_back
 from pinprick.parts.units import Units
@@ -20,8 +20,7 @@ def test_once_settled_no_single_unit_can_be_spared(
     curved: Classifier, images: Tensor, curved_labels: Tensor, unit: Unit, gradients: bool
 ) -> None:
     units = Units(unit)
-    fooled, adv = noisy(curved, images, curved_labels)
-    images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
+    images, adv, labels = long_case(curved, images, curved_labels)
     problem = problem_of(curved, images, Goal(labels), gradients=gradients)
     work = PutBack(problem, as_found(adv, images, units), units)
     for _ in range(150):
@@ -45,8 +44,7 @@ def test_passes_are_kept_and_what_is_left_is_told(
     curved: Classifier, images: Tensor, curved_labels: Tensor, passes: int | None
 ) -> None:
     units = Units("elements")
-    fooled, adv = noisy(curved, images, curved_labels)
-    images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
+    images, adv, labels = long_case(curved, images, curved_labels)
     problem, found = problem_of(curved, images, Goal(labels)), as_found(adv, images, units)
     before = found.cost.clone()
     left = put_back(problem, found, units, passes)
@@ -96,8 +94,7 @@ def test_what_is_open_is_never_less_than_what_can_be_spared(
     curved: Classifier, images: Tensor, curved_labels: Tensor
 ) -> None:
     units = Units("elements")
-    fooled, adv = noisy(curved, images, curved_labels)
-    images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
+    images, adv, labels = long_case(curved, images, curved_labels)
     work = PutBack(problem_of(curved, images, Goal(labels)), as_found(adv, images, units), units)
     seen = set()
     for _ in range(40):
@@ -117,9 +114,9 @@ def test_no_more_are_asked_about_than_allowed(
     curved: Classifier, images: Tensor, curved_labels: Tensor
 ) -> None:
     units = Units("elements")
-    fooled, adv = noisy(curved, images, curved_labels)
-    problem = problem_of(curved, images[fooled], Goal(curved_labels[fooled]))
-    work = PutBack(problem, as_found(adv[fooled], images[fooled], units), units)
+    images, adv, labels = long_case(curved, images, curved_labels)
+    problem = problem_of(curved, images, Goal(labels))
+    work = PutBack(problem, as_found(adv, images, units), units)
     most = torch.arange(1, len(problem) + 1)
     for _ in range(30):
         before = problem.forwards
@@ -131,17 +128,9 @@ def test_a_cut_goes_on_as_if_the_others_were_there(
     curved: Classifier, images: Tensor, curved_labels: Tensor
 ) -> None:
     units = Units("elements")
-    fooled, adv = noisy(curved, images, curved_labels)
-    images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
+    images, adv, labels = long_case(curved, images, curved_labels)
     problem = problem_of(curved, images, Goal(labels))
     whole, cut = (PutBack(problem, as_found(adv, images, units), units) for _ in range(2))
     rows = torch.tensor([2, 0])
-    for _ in range(6):
-        whole.step()
-        cut.step()
-    cut = cut[rows]
-    for _ in range(20):
-        whole.step()
-        cut.step()
-    assert torch.equal(cut.found.images, whole.found.images[rows])
+    cut = cut_on_the_way(whole, cut, rows)
     assert torch.equal(cut.open, whole.open[rows])

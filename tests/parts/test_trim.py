@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from parts.long_results import SHAPE, as_found, guesses, noisy, problem_of
+from parts.long_results import SHAPE, as_found, cut_on_the_way, guesses, noisy, problem_of
 from pinprick import Classifier, Goal, Problem
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 from pinprick.parts.best import Best
@@ -146,12 +146,5 @@ def test_a_cut_goes_on_as_if_the_others_were_there() -> None:
     problem = problem_of(model, images, Goal(labels))
     whole, cut = (Trimmer(problem, as_found(adv, images, units), units, "test") for _ in range(2))
     rows = torch.tensor([4, 1])
-    for _ in range(6):
-        whole.step()
-        cut.step()
-    cut = cut[rows]
-    for _ in range(20):
-        whole.step()
-        cut.step()
-    assert torch.equal(cut.found.images, whole.found.images[rows])
+    cut = cut_on_the_way(whole, cut, rows)
     assert torch.equal(cut.settled, whole.settled[rows])
