@@ -268,7 +268,7 @@ def test_weights_too_large_for_16_bits_are_said_and_not_lost(
     with torch.no_grad():
         next(trainer.kept.parameters()).mul_(1e9)
     with pytest.raises(BadInput, match="has values too large for 16 bits; save it without half"):
-        finish(trainer, few, tmp_path, half=True)
+        finish(trainer, few, tmp_path, store="float16")
     assert (tmp_path / CHECKPOINT).exists()
 
 

@@ -51,9 +51,15 @@ def main(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="The folder for checkpoint, weights and card.")
     ] = DEFAULT_FOLDER,
-    half: Annotated[
-        bool, typer.Option("--half", help="Save weights as 16-bit numbers, half the size.")
-    ] = False,
+    store: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="How weights are stored: float32, float16, or int8 (a scale per output channel). "
+            "The card is of the network as it is stored.",
+        ),
+    ] = "float32",
+    half: Annotated[bool, typer.Option("--half", help="The same as --store float16.")] = False,
     seed: Annotated[int, typer.Option(help="The same seed gives the same network.")] = 0,
     device: options.Device = "auto",
     quiet: options.Quiet = False,
@@ -78,6 +84,7 @@ def main(
     from pinprick.train.plan import build_plan
     from pinprick.train.presets import DATA
     from pinprick.zoo.fit import check_net
+    from pinprick.zoo.stored import as_store
 
     place = find_device(device)
     given = options.read_options(option or [])
@@ -85,13 +92,14 @@ def main(
         given["epochs"] = str(epochs)
     if preset is not None and preset not in DATA:
         raise UnknownName("preset", preset, DATA)
+    kind = as_store("float16" if half else store)
     check_net(net)  # faults are found before the data are read
     build_plan(data="", net=net, recipe=recipe, options=given)
     material = read_material(data, root=root)
     name = preset or material.name
     plan = build_plan(data=name, net=net, recipe=recipe, options=given, seed=seed)
     open_folder(out)
-    card = finished(plan, material, out, half=half)
+    card = finished(plan, material, out, store=kind)
     if card is None:
         trainer = Trainer(plan, material, place)
         title = f"{plan.recipe.title} of {net} on {material.name}"
@@ -102,7 +110,7 @@ def main(
                 tell(describe_epoch(epoch))
         if not quiet:
             remark("measuring on test images, in 32-bit numbers")
-        card = finish(trainer, material, out, half=half)
+        card = finish(trainer, material, out, store=kind)
     elif not quiet:
         remark(f"this training has ended already; its model is in {out}")
     if json:

@@ -19,7 +19,8 @@ from pinprick.train.material import Material, fingerprint
 from pinprick.train.plan import Plan, describe_plan, difference, what_decides
 from pinprick.train.progress import Epoch, Progress
 from pinprick.zoo.card import ModelCard, read_card
-from pinprick.zoo.save import CARD, plain_tensor, save_model
+from pinprick.zoo.save import CARD, save_model
+from pinprick.zoo.stored import Store, from_stored, to_stored
 
 
 def train_model(
@@ -31,6 +32,7 @@ def train_model(
     on_epoch: Callable[[Epoch], None] | None = None,
     tick: Tick | None = None,
     half: bool = False,
+    store: Store = "float32",
 ) -> ModelCard:
     """Train as ``plan`` says and save network and card to ``out``; gives the card.
 
@@ -44,19 +46,23 @@ def train_model(
         device: Where to train.
         on_epoch: Called after each epoch.
         tick: Called after each step with the steps done and the steps of the epoch.
-        half: Keep the weights as 16-bit numbers, and measure them as such.
+        half: The same as ``store="float16"``.
+        store: How weights are stored; the network is rounded to that before it is measured.
     """
     out = Path(out)
-    if (card := finished(plan, material, out, half=half)) is not None:
+    store = "float16" if half else store
+    if (card := finished(plan, material, out, store=store)) is not None:
         return card
     trainer = Trainer(plan, material, device)
     for epoch in train_epochs(trainer, material, out, tick):
         if on_epoch is not None:
             on_epoch(epoch)
-    return finish(trainer, material, out, half=half)
+    return finish(trainer, material, out, store=store)
 
 
-def finished(plan: Plan, material: Material, out: Path, *, half: bool = False) -> ModelCard | None:
+def finished(
+    plan: Plan, material: Material, out: Path, *, store: Store = "float32"
+) -> ModelCard | None:
     """The card in ``out`` if this training has ended there; None if it is still to be done."""
     path = out / CARD
     if (out / CHECKPOINT).exists() or not path.exists():
@@ -71,7 +77,7 @@ def finished(plan: Plan, material: Material, out: Path, *, half: bool = False) -
     there = {key: card.facts.get(name) for key, name in names.items()}
     if there["plan"] is None:
         raise BadInput(f"{out} holds a model already, from elsewhere; choose another folder")
-    if other := _other(there, {**_what(plan, material), "weights": _kind(half)}):
+    if other := _other(there, {**_what(plan, material), "weights": store}):
         raise BadInput(f"{out} holds a model of another training ({other}); choose another folder")
     return card
 
@@ -114,11 +120,12 @@ def take_up(trainer: Trainer, path: Path, what: dict[str, Any]) -> None:
         raise BadInput(f"{path} does not fit {trainer.plan.net} ({reason})") from None
 
 
-def finish(trainer: Trainer, material: Material, out: Path, *, half: bool = False) -> ModelCard:
+def finish(
+    trainer: Trainer, material: Material, out: Path, *, store: Store = "float32"
+) -> ModelCard:
     """Measure the network and save it with its card; the checkpoint has done its work."""
     plan, progress = trainer.plan, trainer.progress
-    if half:
-        _round_to_half(trainer.kept)
+    _round(trainer.kept, store)
     facts: dict[str, Any] = {
         "data": material.name,
         "recipe": plan.recipe.name,
@@ -131,7 +138,7 @@ def finish(trainer: Trainer, material: Material, out: Path, *, half: bool = Fals
         "training": describe_plan(plan),
         "trained_on": fingerprint(material.train),
         "tested_on": fingerprint(material.test),
-        "weights": _kind(half),
+        "weights": store,
         "versions": {
             "pinprick": __version__,
             "torch": torch.__version__,
@@ -140,7 +147,7 @@ def finish(trainer: Trainer, material: Material, out: Path, *, half: bool = Fals
         },
     }
     card = replace(trainer.card, facts=facts)
-    save_model(trainer.kept, card, out, half=half)
+    save_model(trainer.kept, card, out, store=store)
     (out / CHECKPOINT).unlink(missing_ok=True)
     return card
 
@@ -165,16 +172,12 @@ def _other(there: dict[str, Any], what: dict[str, Any]) -> str:
     return difference(found, {**what, "plan": what_decides(what["plan"])})
 
 
-def _kind(half: bool) -> str:
-    """How weights are kept, for the card."""
-    return "float16" if half else "float32"
-
-
-def _round_to_half(net: nn.Module) -> None:
-    """Bring every weight to the nearest 16-bit number, so that what is measured is what is kept."""
+def _round(net: nn.Module, store: Store) -> None:
+    """Bring every weight to what is stored of it, so that what is measured is what is saved."""
+    stored = from_stored(to_stored(net.state_dict(), store), "the network")
     with torch.no_grad():
         for name, tensor in net.state_dict().items():
-            tensor.copy_(plain_tensor(name, tensor, half=True))
+            tensor.copy_(stored[name])
 
 
 def _device_name(device: torch.device) -> str:

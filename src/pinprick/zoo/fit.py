@@ -9,7 +9,8 @@ from pinprick.errors import BadInput, MissingExtra, UnknownName
 from pinprick.model import Access, Classifier
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.prepare import cover_and_crop
-from pinprick.zoo.weights import State, listed
+from pinprick.zoo.stored import State, from_stored
+from pinprick.zoo.weights import listed
 
 _WRAPPERS = ("module.", "_orig_mod.")  # of DataParallel and of torch.compile
 
@@ -18,7 +19,7 @@ def classifier_from(card: ModelCard, state: State, *, where: str, name: str) -> 
     """The model that ``card`` describes, with weights that were found at ``where``."""
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, only to be replaced
         net = build(card)
-    fill(net, state, f"{card.net} with {len(card.classes)} classes", where)
+    fill(net, from_stored(state, where), f"{card.net} with {len(card.classes)} classes", where)
     return as_card_says(net.eval(), card, name)
 
 

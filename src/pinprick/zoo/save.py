@@ -9,15 +9,13 @@ import hashlib
 import json
 from pathlib import Path
 
-import torch
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import nn
 
 from pinprick.aside import aside
 from pinprick.errors import BadInput
 from pinprick.zoo.card import ModelCard
-
-State = dict[str, Tensor]
+from pinprick.zoo.stored import State, Store, to_stored
 
 CARD = "card.json"
 WEIGHTS = "model.safetensors"
@@ -31,6 +29,7 @@ def save_model(
     *,
     shard_mb: int | float = 15,
     half: bool = False,
+    store: Store = "float32",
 ) -> None:
     """Write the weights of ``net`` and its card to ``folder``, for ``load_model("file:FOLDER")``.
 
@@ -39,13 +38,14 @@ def save_model(
         card: What must be known to use it.
         folder: Made if it is not there; a model that is in it already is replaced.
         shard_mb: The most a file may hold, in millions of bytes; a single tensor is never cut.
-        half: Keep weights as 16-bit numbers; they are float32 again once loaded.
+        half: The same as ``store="float16"``.
+        store: How weights are stored: "float32", "float16", or "int8" with a scale per output
+            channel. They are float32 again once loaded.
     """
     if shard_mb <= 0:
         raise BadInput(f"shard_mb must be above zero, got {shard_mb}")
     folder = Path(folder)
-    weights = _unwrapped(net).state_dict()
-    state = {name: plain_tensor(name, tensor, half=half) for name, tensor in weights.items()}
+    state = to_stored(_unwrapped(net).state_dict(), "float16" if half else store)
     if not state:
         raise BadInput("the network has no weights to save")
     text = card.as_json()
@@ -74,15 +74,6 @@ def _unwrapped(net: nn.Module) -> nn.Module:
         net = net.module
     inner = getattr(net, "_orig_mod", None)
     return net if inner is None else _unwrapped(inner)
-
-
-def plain_tensor(name: str, tensor: Tensor, *, half: bool) -> Tensor:
-    """The tensor on the CPU in memory of its own, which the format asks for."""
-    kind = torch.float16 if half and tensor.is_floating_point() else tensor.dtype
-    plain = tensor.detach().to("cpu", kind, copy=True).contiguous()
-    if not torch.equal(plain.isfinite(), tensor.detach().cpu().isfinite()):
-        raise BadInput(f"{name} has values too large for 16 bits; save it without half")
-    return plain
 
 
 def _cut(state: State, most: int) -> list[State]:

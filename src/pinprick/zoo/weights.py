@@ -15,8 +15,8 @@ from torch import Tensor
 
 from pinprick.errors import BadInput
 from pinprick.zoo.safe import brief, refusal
+from pinprick.zoo.stored import State
 
-State = dict[str, Tensor]
 _INSIDE = ("state_dict", "model_state_dict", "model", "net")  # where training loops put weights
 
 
