@@ -39,6 +39,7 @@ RANKS = {  # a file may import from files with a smaller number or the same
     "result": 5,
     "run": 5,
     "store": 5,
+    "robust": 5,
     "checks": 6,
     "explain": 6,
     "metrics": 6,

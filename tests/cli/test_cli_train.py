@@ -15,7 +15,8 @@ from cli.conftest import Run
 
 QUICK = (
     "--epochs", "2", "--option", "batch_size=20", "--option", "l0_images=4",
-    "--option", "exam_images=10", "--option", "exam_steps=2", "--device", "cpu",
+    "--option", "exam_images=10", "--option", "exam_steps=2", "--option", "strong_steps=2",
+    "--option", "l0_queries=20", "--device", "cpu",
 )  # fmt: skip
 
 

@@ -13,7 +13,10 @@ from pinprick.train.material import Material
 from pinprick.train.plan import Plan, build_plan
 
 QUICK = {"batch_size": 50, "optimiser": "adam", "lr": 3e-3, "weight_decay": 0.0}
-SMALL_EXAM = {"exam_images": 60, "exam_steps": 5, "l0_images": 8, "watch_images": 100}
+SMALL_EXAM = {
+    "exam_images": 60, "exam_steps": 5, "strong_images": 20, "strong_steps": 5,
+    "strong_restarts": 2, "l0_images": 8, "l0_queries": 30, "watch_images": 100,
+}  # fmt: skip
 
 
 def _part(images: Tensor, labels: Tensor, split: str) -> Dataset:

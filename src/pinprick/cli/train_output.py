@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import typer
+
 from pinprick.cli.console import print_table
 from pinprick.train.loop import Tick
 from pinprick.train.progress import Epoch
 from pinprick.zoo.card import ModelCard
+from pinprick.zoo.facts import l0_attack, linf_attack, overstated, percent
 
 Tell = Callable[[str], None]
 
@@ -50,23 +53,26 @@ def describe_epoch(epoch: Epoch) -> str:
 
 def print_card(card: ModelCard) -> None:
     facts = card.facts
-    pgd, few = facts["pgd"], facts.get("l0_elements")
+    pgd, strong = facts["pgd"], facts.get("strong_pgd")
+    few = facts.get("l0_elements")
     rows = [
-        ("accuracy", _percent(facts["accuracy"]), str(facts["test_images"])),
-        (
-            f"accuracy under PGD-{pgd['steps']}, eps {pgd['eps']:.4g}",
-            _percent(pgd["accuracy"]),
-            str(pgd["images"]),
-        ),
+        ("accuracy", percent(facts["accuracy"]), str(facts["test_images"])),
+        (f"accuracy under {linf_attack(pgd)}", percent(pgd["accuracy"]), str(pgd["images"])),
     ]
+    if strong:
+        images = str(strong["images"])
+        rows += [
+            (f"accuracy under {linf_attack(pgd)}", percent(strong["pgd_accuracy"]), images),
+            (f"worst case with {linf_attack(strong)}", percent(strong["accuracy"]), images),
+        ]
     if few:
         rows += [
-            (f"accuracy with {k} elements changed", _percent(share), str(few["images"]))
+            (f"accuracy with {k} elements changed", percent(share), str(few["images"]))
             for k, share in few["accuracy"].items()
         ]
     rows.append(("training time", f"{facts['seconds']:.1f} s", ""))
     print_table(("measured", ">value", ">test images"), rows)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %"
+    if few:
+        typer.echo(f"elements changed: {l0_attack(facts)}")
+    if sentence := overstated(facts):
+        typer.echo(f"{sentence}: do not trust PGD on this network")

@@ -4,17 +4,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from pinprick.attacks.card import Attack
-from pinprick.attacks.pgd import PGD
 from pinprick.attacks.pinprick import Pinprick
+from pinprick.attacks.sparse_rs import SparseRS
 from pinprick.data.dataset import Dataset
 from pinprick.errors import BadInput
 from pinprick.model import Classifier
+from pinprick.robust import plain_pgd, stay_correct, strong_pgd
 from pinprick.run import attack_batches
 from pinprick.train.recipe import check_range
+from pinprick.types import Mask
 
 FEW = (10, 24)  # elements at which l0 accuracy is told
+_BLOCK = 1000  # images read at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,62 +25,53 @@ class Exam:
     """The attacks that a trained network has to stand.
 
     Attributes:
-        exam_eps: Radius of PGD's ball, where pixel values run from 0 to 1.
-        exam_steps: Steps of PGD, from one random start.
+        exam_eps: Radius of the l-infinity ball, where pixel values run from 0 to 1.
+        exam_steps: Steps of PGD on the cross-entropy, from one random start.
         exam_step_size: Length of one of them; None for ``exam_eps / 4``.
         exam_images: Test images, spread evenly over the set, for accuracy and PGD; None for all.
+        strong_images: How many of these the stronger PGD is run on, those that PGD fooled left out;
+            0 to leave it out.
+        strong_steps: Steps of the stronger PGD, which are ``exam_eps / 8`` long, on the margin.
+        strong_restarts: Its random starts.
         l0_images: Test images, spread evenly, for Pinprick with effort "fast"; 0 to leave it out.
+        l0_queries: Queries of Sparse-RS per number of elements, on what Pinprick left; 0 to leave
+            it out.
     """
 
     exam_eps: float = 8 / 255
     exam_steps: int = 20
     exam_step_size: float | None = None
     exam_images: int | None = None
+    strong_images: int = 1000
+    strong_steps: int = 50
+    strong_restarts: int = 5
     l0_images: int = 1000
+    l0_queries: int = 1000
 
     def __post_init__(self) -> None:
         check_range(
             "training", 0.0, 1.0, exam_eps=self.exam_eps, exam_step_size=self.exam_step_size
         )
-        if self.exam_steps < 1:
-            raise BadInput(f"training needs exam_steps >= 1, got {self.exam_steps}")
-        if self.exam_images is not None and self.exam_images < 1:
-            raise BadInput(f"training needs exam_images >= 1, got {self.exam_images}")
-        if self.l0_images < 0:
-            raise BadInput(f"training needs l0_images >= 0, got {self.l0_images}")
+        for name in ("exam_steps", "exam_images", "strong_steps", "strong_restarts"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BadInput(f"training needs {name} >= 1, got {value}")
+        for name in ("strong_images", "l0_images", "l0_queries"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"training needs {name} >= 0, got {getattr(self, name)}")
 
 
 def take_exam(exam: Exam, model: Classifier, test: Dataset, *, seed: int = 0) -> dict[str, Any]:
-    """Accuracy, accuracy under PGD and l0 accuracy, each with what it was measured on."""
+    """Accuracy, l-infinity accuracy and l0 accuracy, each with what it was measured on."""
     few = spread(test, exam.exam_images)
-    step_size = exam.exam_eps / 4 if exam.exam_step_size is None else exam.exam_step_size
-    pgd = PGD(eps=exam.exam_eps, steps=exam.exam_steps, step_size=step_size)
-    right = stood = 0
     with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=False):
-        for clean, _, held in _attacked(pgd, model, few, seed):
-            right, stood = right + clean, stood + held
+        facts, left = _plain(exam, model, few, seed)
     with torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=False):
-        # images leave this attack, and each size of batch would be tried out anew
-        facts: dict[str, Any] = {
-            "accuracy": _share(right, len(few)),
-            "test_images": len(few),
-            "pgd": {
-                "accuracy": _share(stood, len(few)),
-                "images": len(few),
-                "eps": exam.exam_eps,
-                "steps": exam.exam_steps,
-                "step_size": step_size,
-            },
-        }
+        # images leave these attacks, and each size of batch would be tried out anew
+        if exam.strong_images:
+            facts["strong_pgd"] = _strong(exam, model, few, left, seed)
         if exam.l0_images:
-            fewer = spread(test, exam.l0_images)
-            attack = Pinprick(effort="fast", stop_at=min(FEW))
-            needed = torch.cat([needed for _, needed, _ in _attacked(attack, model, fewer, seed)])
-            facts["l0_elements"] = {
-                "accuracy": {str(k): _share(int((needed > k).sum()), len(fewer)) for k in FEW},
-                "images": len(fewer),
-                "attack": "pinprick, effort fast",
-            }
+            facts["l0_elements"] = _few_elements(exam, model, spread(test, exam.l0_images), seed)
     return facts
 
 
@@ -85,30 +79,125 @@ def spread(data: Dataset, count: int | None) -> Dataset:
     """``count`` images at even distances over the set, so that every class has its share."""
     if count is None or count >= len(data):
         return data
-    return data[torch.arange(count) * len(data) // count]
+    return data[_spread_rows(len(data), count)]
 
 
-def _attacked(
-    attack: Attack, model: Classifier, data: Dataset, seed: int
-) -> list[tuple[int, torch.Tensor, int]]:
-    """Right ones, units needed and ones that were not fooled, batch for batch."""
-    found = []
-    on_gpu = model.device is not None and model.device.type == "cuda"
-    for start in range(0, len(data), 1000):  # files are read as they are needed
-        part = data[start : start + 1000]
+def _spread_rows(total: int, count: int) -> Tensor:
+    return torch.arange(count) * total // count if count < total else torch.arange(total)
+
+
+def _plain(exam: Exam, model: Classifier, few: Dataset, seed: int) -> tuple[dict[str, Any], Mask]:
+    """Accuracy without an attack and under PGD, and which images PGD left correct."""
+    pgd = plain_pgd(exam.exam_eps, exam.exam_steps, exam.exam_step_size)
+    right, left = 0, []
+    for start in range(0, len(few), _BLOCK):  # files are read as they are needed
+        part = few[start : start + _BLOCK]
         for result in attack_batches(
-            attack,
+            pgd,
             model,
             part.images(model),
             part.labels,
             ids=part.indices,
             seed=seed,
-            batch_size=1000 if on_gpu and part.pixels is not None else None,
+            batch_size=_batch_size(model, part),
         ):
-            held = int((~result.success).sum())
-            found.append((int(result.correct.sum()), result.needed_elements, held))
-    return found
+            right += int(result.correct.sum())
+            left.append(~result.success)
+    stood = torch.cat(left)
+    facts = {
+        "accuracy": _share(right, len(few)),
+        "test_images": len(few),
+        "pgd": {
+            "accuracy": _mean(stood),
+            "images": len(few),
+            "eps": pgd.eps,
+            "steps": pgd.steps,
+            "step_size": pgd.step_size,
+        },
+    }
+    return facts, stood
+
+
+def _strong(exam: Exam, model: Classifier, few: Dataset, left: Mask, seed: int) -> dict[str, Any]:
+    """Accuracy under the worst case of PGD and the stronger one, and under PGD on the same images.
+
+    Args:
+        exam: The settings.
+        model: The network.
+        few: The images that PGD was run on.
+        left: Which of them it left correct.
+        seed: Of the random streams.
+    """
+    rows = _spread_rows(len(few), exam.strong_images)
+    pgd = strong_pgd(exam.exam_eps, exam.strong_steps, exam.strong_restarts)
+    survivors = few[rows[left[rows]]]
+    stood = torch.zeros(len(rows), dtype=torch.bool)
+    if len(survivors):
+        stood[left[rows]] = stay_correct(
+            pgd,
+            model,
+            survivors.images(model),
+            survivors.labels,
+            ids=survivors.indices,
+            seed=seed,
+            batch_size=_batch_size(model, survivors),
+        )
+    return {
+        "accuracy": _mean(stood),
+        "pgd_accuracy": _mean(left[rows]),
+        "images": len(rows),
+        "eps": pgd.eps,
+        "steps": pgd.steps,
+        "step_size": pgd.step_size,
+        "restarts": pgd.restarts,
+        "loss": pgd.loss,
+    }
+
+
+def _few_elements(exam: Exam, model: Classifier, few: Dataset, seed: int) -> dict[str, Any]:
+    """Accuracy with few elements changed: by Pinprick, and by the worst case with Sparse-RS."""
+    images, labels = few.images(model), few.labels
+    how: dict[str, Any] = {
+        "ids": few.indices,
+        "seed": seed,
+        "batch_size": _batch_size(model, few),
+    }
+    needed = torch.cat(
+        [
+            result.needed_elements
+            for result in attack_batches(
+                Pinprick(effort="fast", stop_at=min(FEW)), model, images, labels, **how
+            )
+        ]
+    )
+    gradients = {k: needed > k for k in FEW}
+    worst: dict[int, Mask] = {}
+    left = torch.ones(len(few), dtype=torch.bool)
+    for k in sorted(FEW):  # who is fooled by k elements is fooled by more
+        left = left & gradients[k]
+        if exam.l0_queries:
+            search = SparseRS(k=k, unit="elements", queries=exam.l0_queries)
+            left = stay_correct(search, model, images, labels, among=left, k=k, **how)
+        worst[k] = left
+    attacks = ["Pinprick, effort fast"]
+    if exam.l0_queries:
+        attacks.append(f"Sparse-RS, {exam.l0_queries} queries per k")
+    return {
+        "accuracy": {str(k): _mean(worst[k]) for k in FEW},
+        "pinprick_accuracy": {str(k): _mean(gradients[k]) for k in FEW},
+        "images": len(few),
+        "attacks": attacks,
+    }
+
+
+def _batch_size(model: Classifier, data: Dataset) -> int | None:
+    on_gpu = model.device is not None and model.device.type == "cuda"
+    return _BLOCK if on_gpu and data.pixels is not None else None
 
 
 def _share(part: int, whole: int) -> float:
     return round(part / whole, 4)
+
+
+def _mean(mask: Mask) -> float:
+    return _share(int(mask.sum()), len(mask))

@@ -12,21 +12,22 @@ _SMALL_COLOUR: Options = {"crop": 4, "flip": True}
 _MNIST: Options = {"optimiser": "adam", "lr": 3e-3, "batch_size": 256, "weight_decay": 0.0}
 _IMAGENET: Options = {"flip": True, "weight_decay": 1e-4, "batch_size": 256}
 
+_FEW_LARGE: Options = {"strong_images": 200, "l0_images": 200}
+
 DATA: dict[str, Options] = {
     "mnist": {**_MNIST, "exam_eps": 0.3, "exam_steps": 40, "exam_step_size": 0.01},
     "fashion_mnist": {**_MNIST, "exam_eps": 0.1, "exam_step_size": 0.01},
     "cifar10": {**_SMALL_COLOUR, "exam_eps": 8 / 255},
     "cifar100": {**_SMALL_COLOUR, "exam_eps": 8 / 255},
-    "imagenet": {**_IMAGENET, "exam_eps": 2 / 255, "exam_images": 5000, "l0_images": 200},
+    "imagenet": {**_IMAGENET, "exam_eps": 2 / 255, "exam_images": 5000, **_FEW_LARGE},
 }
 
 _ROBUST: Options = {"batch_size": 256, "lr": 0.2, "lr_shape": ((0.0, 0.0), (0.4, 1.0), (1.0, 0.0))}
 _CIFAR: dict[str, Options] = {
     "standard": {
-        "epochs": 34,
+        "epochs": 48,
         "batch_size": 512,
         "lr": 0.4,
-        "label_smoothing": 0.1,
         "cutout": 8,
         "ema": 0.98,
         "watch_images": 400,
@@ -92,7 +93,6 @@ NET: dict[tuple[str, str], Options] = {
         "epochs": 80,
         "batch_size": 128,
         "lr": 0.2,
-        "label_smoothing": 0.0,
         "cutout": 0,
         "ema": 0.998,
         "watch_images": 1000,

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from pinprick.errors import BadInput, UnknownName
+from pinprick.zoo.facts import check_facts
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 _MOST_CLASSES = 100_000  # by number; a card is not to fill the memory
@@ -61,6 +62,8 @@ class ModelCard:
             raise UnknownName("interpolation", self.interpolation, INTERPOLATIONS)
 
     def as_json(self) -> str:
+        """The card as it is written; refused where its results contradict its settings."""
+        check_facts(self.facts)
         try:
             return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:

@@ -1,0 +1,92 @@
+"""What the facts of a card say, in words: percentages with two decimals, attacks with budgets."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pinprick.errors import BadInput
+
+Facts = Mapping[str, Any]
+
+TOLERATED = 0.05  # share of images by which PGD may look better than the stronger attack
+
+
+def percent(share: Any) -> str:
+    """Two decimals, so that 94.46 % does not become 94.5 %; a dash where there is no number."""
+    return f"{100 * share:.2f} %" if isinstance(share, int | float) else "-"
+
+
+def l0_attack(facts: Facts) -> str:
+    """Which attacks the l0 accuracy was measured by; older cards know Pinprick alone."""
+    few = facts.get("l0_elements") or {}
+    if not few:
+        return "-"
+    attacks = few.get("attacks") or ["Pinprick, effort fast"]
+    return f"{attacks[0]}, alone" if len(attacks) == 1 else f"worst of {'; '.join(attacks)}"
+
+
+def linf_attack(attack: Facts) -> str:
+    """A short name for PGD on a card, as "PGD-20, eps 0.03137" or "PGD-50 x 5, margin"."""
+    words = f"PGD-{attack.get('steps', '?')}"
+    if attack.get("restarts", 1) > 1:
+        words += f" x {attack['restarts']}"
+    if attack.get("loss", "cross_entropy") != "cross_entropy":
+        words += f", {attack['loss']}"
+    eps = attack.get("eps")
+    return f"{words}, eps {eps:.4g}" if isinstance(eps, float) else words
+
+
+def overstated(facts: Facts) -> str:
+    """What speaks against the accuracy under PGD, as a sentence; empty if nothing does."""
+    strong = facts.get("strong_pgd") or {}
+    plain, worst = strong.get("pgd_accuracy"), strong.get("accuracy")
+    if plain is None or worst is None or plain - worst <= TOLERATED:
+        return ""
+    return (
+        f"{linf_attack(facts.get('pgd') or {})} leaves {percent(plain)} of {strong['images']} "
+        f"images correct, {linf_attack(strong)} only {percent(worst)}"
+    )
+
+
+def check_facts(facts: Facts) -> None:
+    """Raise unless what was measured was measured as the settings on the same card say."""
+    exam = (facts.get("training") or {}).get("exam") or {}
+    total = _test_images(facts)
+    pgd, strong = facts.get("pgd") or {}, facts.get("strong_pgd") or {}
+    few = facts.get("l0_elements") or {}
+    tested = facts.get("test_images")
+    said = {
+        "test_images": (tested, _count(exam, "exam_images", total)),
+        "pgd images": (pgd.get("images"), tested),
+        "pgd eps": (pgd.get("eps"), exam.get("exam_eps")),
+        "pgd steps": (pgd.get("steps"), exam.get("exam_steps")),
+        "strong_pgd images": (strong.get("images"), _count(exam, "strong_images", tested)),
+        "strong_pgd eps": (strong.get("eps"), exam.get("exam_eps")),
+        "strong_pgd steps": (strong.get("steps"), exam.get("strong_steps")),
+        "strong_pgd restarts": (strong.get("restarts"), exam.get("strong_restarts")),
+        "l0_elements images": (few.get("images"), _count(exam, "l0_images", total)),
+    }
+    for name, (measured, set_) in said.items():
+        if measured is not None and set_ is not None and measured != set_:
+            raise BadInput(
+                f"the card contradicts itself: {name} is {measured} where it was measured, and "
+                f"{set_} by its settings; take the exam again with these settings"
+            )
+
+
+def _test_images(facts: Facts) -> int | None:
+    """How many test images there were, from their fingerprint or, where all were used, a count."""
+    words = str(facts.get("tested_on", "")).split()
+    if words and words[0].isdigit():
+        return int(words[0])
+    exam = (facts.get("training") or {}).get("exam") or {}
+    tested = facts.get("test_images")
+    whole = "exam_images" in exam and exam["exam_images"] is None
+    return tested if whole and isinstance(tested, int) else None
+
+
+def _count(exam: Facts, name: str, total: Any) -> int | None:
+    """How many images a setting stands for; None where the card does not say."""
+    if name not in exam or not isinstance(total, int):
+        return None
+    wanted = exam[name]
+    return total if wanted is None else min(wanted, total)
