@@ -46,7 +46,7 @@ FLOORS = {
     "sparse_pgd, smallest k": Floor(
         {"name": "sparse_pgd", "k": "smallest", "steps": 30, "rounds": 8}, 1.0, 6
     ),
-    "sapf": Floor({"name": "sapf", "preset": "quick", "k": 15}, 0.9, 15),
+    "sapf": Floor({"name": "sapf", "preset": "quick", "k": 8}, 0.62, 8),  # 0.66; with five 0.41
     "sparse_rs": Floor({"name": "sparse_rs", "k": 15, "queries": 400}, 0.85, 15),
     "sparse_rs, smallest k": Floor(
         {"name": "sparse_rs", "k": "smallest", "queries": 120, "rounds": 6}, 1.0, 11
@@ -55,7 +55,6 @@ FLOORS = {
     "brusle, smallest k": Floor(
         {"name": "brusle", "k": "smallest", "queries": 300, "rounds": 8}, 0.95, 7
     ),
-    "onepixel": Floor({"name": "onepixel", "k": 15, "preset": "quick"}, 0.2, torch.inf),
     "corner_search": Floor({"name": "corner_search", "preset": "quick"}, 0.95, 11),
     "jsma": Floor({"name": "jsma"}, 1.0, 11),
     "jsma both ways": Floor({"name": "jsma", "preset": "quick"}, 1.0, 9),
@@ -95,7 +94,7 @@ DIGITS: dict[str, tuple[dict[str, Any], float]] = {  # mean of the elements need
     "pinprick": ({"name": "pinprick", "effort": "fast"}, 2.5),
     "pgd0": ({"name": "pgd0", "k": "smallest", "steps": 30, "restarts": 1, "step_size": 0.5}, 3.0),
     "sparse_pgd": ({"name": "sparse_pgd", "k": "smallest", "steps": 30, "rounds": 8}, 2.7),
-    "sapf": ({"name": "sapf", "preset": "quick", "k": 10}, 10.0),
+    "onepixel": ({"name": "onepixel", "k": "smallest", "preset": "quick"}, 2.9),  # unbred 4.0
     "corner_search": ({"name": "corner_search", "preset": "quick"}, 4.6),
     "jsma": ({"name": "jsma", "preset": "quick"}, 3.6),
     "sparse_rs": ({"name": "sparse_rs", "k": "smallest", "queries": 120, "rounds": 6}, 2.7),
@@ -144,3 +143,9 @@ def test_is_as_good_as_it_was_on_digits(name: str, digits: Digits) -> None:
     result = run_attack(build(spec), digits.model, digits.images, digits.labels)
     assert result.success.all()
     assert result.needed_elements.mean() <= most
+
+
+def test_sapf_fools_nearly_all_digits_with_four_elements(digits: Digits) -> None:
+    attack = build({"name": "sapf", "preset": "quick", "k": 4})
+    result = run_attack(attack, digits.model, digits.images, digits.labels)
+    assert result.fooling_rate >= 0.92  # 0.96 was measured, and 0.81 with three
