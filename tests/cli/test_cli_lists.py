@@ -35,6 +35,14 @@ def test_check_says_when_there_is_nothing_to_put_right(run: Run, picture: Path) 
     assert shell.out == "colours: nothing to put right, seen on 1 image\n"
 
 
+def test_check_refuses_photographs_that_show_none_of_the_classes(run: Run) -> None:
+    shell = run("check", "--model", "pinprick:cifar10_resnet20")
+    assert shell.status == 2
+    assert "airplane, automobile, bird" in shell.err
+    assert "--data NAME" in shell.err
+    assert run("check", "--model", "pinprick:fashion_cnn", "--data", "fashion_sample").status == 0
+
+
 def test_check_names_what_is_doubtful(run: Run, picture: Path) -> None:
     shell = run("check", picture, "--model", "cli_test_models:soft")
     assert shell.status == 2

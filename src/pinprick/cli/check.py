@@ -1,8 +1,13 @@
 """``pinprick check``: is this model fit to be measured?"""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from pinprick.cli import options
+
+if TYPE_CHECKING:
+    from pinprick.model import Classifier
 
 _SEVERAL = 256  # images of a dataset, which will do
 
@@ -23,7 +28,8 @@ def main(
 
     Looks for what makes numbers meaningless, such as softmax outputs, random logits or zero
     gradients; at the accuracy too, where the true classes are given. Of a dataset the first 256
-    images are taken, unless --limit says otherwise.
+    images are taken, unless --limit says otherwise. A model of other classes than ImageNet's is
+    checked on pictures of yours or on --data, since the photographs of the demo are not for it.
 
     The exit status is 0 when nothing was found, and 2 when something is to be put right.
     """
@@ -41,6 +47,8 @@ def main(
     if asked is not None:
         inputs = gather(read_data(asked.data, classifier, quiet=quiet))
     else:
+        if not images:
+            _refuse_other_classes(classifier)
         inputs = read_inputs(images or [], classifier, labels=label or [], quiet=quiet)
     labels = inputs.labels if "model" not in inputs.label_from else None
     flags = check_model(classifier, inputs.images, labels)
@@ -62,3 +70,17 @@ def main(
         typer.echo(f"{classifier.name}: nothing to put right, seen on {seen}")
     if flags or inputs.unreadable:
         raise typer.Exit(2)
+
+
+def _refuse_other_classes(model: "Classifier") -> None:
+    """Raise ``BadInput`` where the photographs of the demo show none of the model's classes."""
+    from pinprick.data.photographs import read_photographs
+    from pinprick.errors import BadInput
+
+    shown = {photo.label for photo in read_photographs() if photo.label is not None}
+    if model.classes and not shown & set(model.classes):
+        some = ", ".join(model.classes[:3])
+        raise BadInput(
+            f"{model.name} has the classes {some}, …, which the photographs of the demo do not "
+            "show; give pictures of its classes, or --data NAME ('pinprick data list' has names)"
+        )
