@@ -28,6 +28,7 @@ from pinprick import (
     run_attack,
 )
 from pinprick.oracle import exact_images, exact_linear, sure_images
+from pinprick.random import _Source
 from pinprick.selftest import Counting
 
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
@@ -557,6 +558,56 @@ def test_neither_order_nor_batch_size_matters(
     back = ids.flip(0)
     turned = run_attack(attack, model, images[back], labels[back], ids=back, batch_size=4)
     assert_same(turned[back], together)
+
+
+def tied_linear(shape: tuple[int, int, int]) -> Classifier:
+    """A linear model whose weights are all of one size, so that most gradients are tied."""
+    model = row_by_row(shape=shape)
+    weight = next(network(model).parameters())
+    weight.data = weight.data.sign() / 4
+    return model
+
+
+def draw_coarsely(monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
+    """Give random numbers so few bits that many are tied."""
+    fine, left_out = _Source.bits, 24 - bits
+
+    def coarse(source: _Source, count: int, step: int, use: str, rows: Tensor | None) -> Tensor:
+        return fine(source, count, step, use, rows) >> left_out << left_out
+
+    monkeypatch.setattr(_Source, "bits", coarse)
+
+
+def assert_no_company_matters(attack: Attack, model: Classifier, images: Tensor) -> None:
+    labels = guesses(model, images)
+    together = run_attack(attack, model, images, labels)
+    for row in range(len(images)):
+        only, ids = slice(row, row + 1), torch.tensor([row])
+        alone = run_attack(attack, model, images[only], labels[only], ids=ids)
+        assert_same(alone, together[ids])
+
+
+def test_a_batch_gives_what_one_by_one_gives_where_much_is_tied(
+    attack: Attack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random keys, gradients and pixel values are tied, and so is what is made of them."""
+    draw_coarsely(monkeypatch, bits=3)
+    shape = (3, 8, 8)
+    model = tied_linear(shape)
+    images = (some_images(model, 3, shape) * 2).round() / 4 + 1 / 4
+    assert_no_company_matters(attack, model, images)
+
+
+@pytest.mark.parametrize("name", ["sparse_rs", "sa_moo"])
+def test_a_batch_gives_what_one_by_one_gives_at_224_pixels(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 50,176 keys of 24 bits few are tied, so they have 12 bits here."""
+    draw_coarsely(monkeypatch, bits=12)
+    shape = (3, 224, 224)
+    model = exact_linear(4, shape)
+    attack = build({"name": name, "k": "smallest", "queries": 6, "rounds": 3})
+    assert_no_company_matters(attack, model, exact_images(2, shape))
 
 
 def test_what_is_already_fooled_is_neither_touched_nor_asked_about(

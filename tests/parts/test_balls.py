@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 
 from pinprick.oracle import exact_images
-from pinprick.parts.balls import into_l0, into_l1, into_l2, into_linf, largest, size
+from pinprick.parts.balls import into_l0, into_l1, into_l2, into_linf, size
+from pinprick.parts.largest import open_largest
 
 INTO = {"l1": into_l1, "l2": into_l2, "linf": into_linf}
 
@@ -46,25 +47,10 @@ def test_shrinks_by_the_same_amount_in_l1() -> None:
     assert into_l1(delta, torch.tensor([3.0])).tolist() == [[2.0, -1.0, 0.0]]
 
 
-def test_chooses_exactly_so_many() -> None:
-    values = torch.tensor([[1.0, 3.0, 2.0, 5.0]]).expand(6, 4)
-    count = torch.tensor([0, 1, 2, 3, 4, 9])
-    chosen = largest(values, count, most=9)
-    assert chosen.sum(dim=1).tolist() == [0, 1, 2, 3, 4, 4]
-    assert chosen[2].tolist() == [False, True, False, True]
-
-
-def test_of_equal_values_the_first_are_chosen_whatever_the_bound() -> None:
-    values = torch.tensor([[1.0, 2.0, 1.0, 1.0, 0.0, 2.0, 1.0]])
-    for most in range(4, 9):
-        chosen = largest(values, torch.tensor([4]), most)
-        assert chosen.tolist() == [[True, True, True, False, False, True, False]]
-
-
 @pytest.mark.parametrize("values", [[0.5, -3.0, 2.0, 0.0, 0.25], [2.0, -2.0, 0.0, 2.0, 1.0]])
 def test_keeps_the_largest_entries_and_of_equal_ones_the_first(values: list[float]) -> None:
     delta, count = torch.tensor([values]).expand(7, 5), torch.arange(7)
-    chosen = largest(delta.abs(), count, most=6)
+    chosen = open_largest(delta.abs(), count, most=6)
     for most in (6, 9):
         assert torch.equal(into_l0(delta, count, most), torch.where(chosen, delta, 0))
     one_by_one = torch.cat([into_l0(delta[:1], count[i : i + 1], most=i) for i in range(7)])

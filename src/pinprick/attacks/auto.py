@@ -61,6 +61,7 @@ class Auto(Attack):
         masked=True,
         random=True,
         paper="",
+        revision=2,
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"effort": "fast", "steps": 60, "queries": 100},

@@ -30,7 +30,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.parts.box import into_ball, keep_allowed
 from pinprick.parts.choice import check_choice
-from pinprick.parts.gates import open_largest
+from pinprick.parts.largest import open_largest
 from pinprick.parts.lowest import Lowest
 from pinprick.parts.sigma_map import Lines, sigma_lines
 from pinprick.parts.signed import check_ball

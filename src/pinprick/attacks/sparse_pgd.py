@@ -30,7 +30,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.parts.box import into_ball, keep_allowed
 from pinprick.parts.choice import check_choice
-from pinprick.parts.gates import find_largest
+from pinprick.parts.largest import open_largest
 from pinprick.parts.lowest import Lowest
 from pinprick.parts.signed import check_ball
 from pinprick.parts.smallest_k import K, check_k, run_at_k
@@ -68,6 +68,7 @@ class SparsePGD(Attack):
         masked=True,
         random=True,
         paper="arXiv:2405.05075",
+        revision=2,
     )
 
     k: K = 20
@@ -168,5 +169,4 @@ class SparsePGD(Attack):
 
 def _largest(weight: Tensor, k: Counts, most: int) -> Tensor:
     """A mask of the ``k`` largest weights of each row that are finite."""
-    places, chosen = find_largest(weight, k, most, above=-math.inf)
-    return torch.zeros_like(weight, dtype=torch.bool).scatter_(1, places, chosen)
+    return open_largest(weight, k, most, above=-math.inf)

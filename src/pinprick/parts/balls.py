@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pinprick.parts.largest import open_largest
 from pinprick.types import PerImage
 
 Norm = Literal["l0", "l1", "l2", "linf"]
@@ -23,38 +24,12 @@ def size(delta: Tensor, norm: Norm) -> PerImage:
     return delta.square().sum(dim=1).sqrt() if norm == "l2" else delta.abs().amax(dim=1)
 
 
-def largest(values: Tensor, count: Tensor, most: int) -> Tensor:
-    """A mask of the ``count`` largest of each row, exactly so many; of equal ones the first.
-
-    Args:
-        values: What is compared, (batch, elements).
-        count: How many to choose in each row.
-        most: A bound on the counts, so that nothing has to wait for them.
-    """
-    most, number = max(1, min(most, values.shape[1])), count.long().unsqueeze(1)
-    top = values.topk(most, dim=1).values
-    least = top.gather(1, (number - 1).clamp(0, most - 1))
-    room = number - (top > least).sum(dim=1, keepdim=True)  # for those that equal the least
-    level = values == least
-    first = level.cumsum(dim=1, dtype=torch.int32) <= room
-    return ((values > least) | (level & first)) & (number > 0)
-
-
 def into_l0(delta: Tensor, count: Tensor, most: int) -> Tensor:
     """The nearest point with ``count`` entries that are not zero; of equal ones the first are kept.
 
-    ``most`` bounds the counts. On a CPU it is looked at first whether any are equal.
+    ``most`` bounds the counts.
     """
-    sizes = delta.abs()
-    if delta.is_cpu:
-        number = count.long().unsqueeze(1)
-        top, places = sizes.topk(min(most + 1, delta.shape[1]), dim=1)
-        last, next_one = (top.gather(1, (number + i).clamp(0, top.shape[1] - 1)) for i in (-1, 0))
-        if not ((last == next_one) & (last > 0) & (number < delta.shape[1])).any():
-            inside = torch.arange(top.shape[1], device=delta.device) < number
-            kept = delta.gather(1, places).where(inside, 0)
-            return torch.zeros_like(delta).scatter_(1, places, kept)
-    return torch.where(largest(sizes, count, most), delta, 0)
+    return torch.where(open_largest(delta.abs(), count, most), delta, 0)
 
 
 def into_l1(delta: Tensor, radius: PerImage) -> Tensor:

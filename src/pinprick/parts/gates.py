@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from pinprick.parts.largest import find_largest, open_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images
@@ -42,32 +43,6 @@ def draw_noise(problem: Problem, units: int, temperature: float, step: int, use:
     return noise.clamp(max=torch.finfo(dtype).max).to(dtype)  # 0 times infinity is no number
 
 
-def open_largest(scores: Tensor, count: Tensor, most: int) -> Tensor:
-    """A mask of the ``count`` largest scores above zero of each row; ``most`` bounds the counts.
-
-    Of equal scores the first are taken, whatever ``most`` is: an image must not depend on others.
-    """
-    values = scores.topk(max(1, min(most, scores.shape[-1])), dim=-1).values
-    last = (count - 1).long().clamp(0, values.shape[-1] - 1).unsqueeze(-1)
-    least = values.gather(-1, last)
-    larger, equal = scores > least, scores == least
-    room = count.unsqueeze(-1) - larger.sum(dim=-1, keepdim=True)
-    return (larger | (equal & (equal.cumsum(dim=-1) <= room))) & (scores > 0)
-
-
-def find_largest(
-    scores: Tensor, count: Tensor, most: int, *, above: float = 0.0
-) -> tuple[Tensor, Tensor]:
-    """Where the largest scores are, and which of them are above ``above`` and among the count.
-
-    Along the last dimension, the others being those of ``count``, which ``most`` bounds.
-    """
-    most = max(1, min(most, scores.shape[-1]))
-    values, places = scores.topk(most, dim=-1)
-    rank = torch.arange(most, device=scores.device)
-    return places, (rank < count.unsqueeze(-1)) & (values > above)
-
-
 def draw_largest(
     problem: Problem,
     scores: Tensor,
@@ -89,9 +64,8 @@ def draw_largest(
         noise = draw_noise(problem, number, temperature, step, use)
         return open_largest(scores * noise, count, most)
     among = min(max(_DRAWN, most), number)
-    values, places = scores.topk(among, dim=1)
-    rank = torch.arange(among, device=scores.device)
-    values = values.masked_fill(rank >= count.clamp_min(_DRAWN).unsqueeze(1), 0)
+    places, inside = find_largest(scores, count.clamp_min(_DRAWN), among)
+    values = scores.gather(1, places).where(inside, 0)
     gates = open_largest(values * draw_noise(problem, among, temperature, step, use), count, most)
     return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, places, gates)
 

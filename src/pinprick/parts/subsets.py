@@ -10,7 +10,7 @@ Places that do not overlap can be drawn from by the same times, since each place
 
 from torch import Tensor
 
-from pinprick.parts.gates import open_largest
+from pinprick.parts.largest import open_largest
 from pinprick.random import Streams
 
 

@@ -24,7 +24,8 @@ import torch
 
 from pinprick.errors import BadInput
 from pinprick.parts.choice import check_choice
-from pinprick.parts.gates import corner, draw_noise, open_largest, promise, scaled
+from pinprick.parts.gates import corner, draw_noise, promise, scaled
+from pinprick.parts.largest import open_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.train.recipe import Recipe

@@ -10,8 +10,8 @@ of the largest gains go. The box is one of the change: ``low <= d <= high``, zer
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
+from pinprick.parts.largest import open_largest
 from pinprick.types import Counts, Images, PerImage, Rows
 
 
@@ -35,7 +35,7 @@ def prox(points: Images, rate: PerImage, lam: PerImage, most: Counts, box: Box) 
     keep = spare > 0
     crowded = keep.sum(dim=1) > most
     if crowded.any():
-        keep[crowded] = _largest(spare[crowded], most[crowded])
+        keep[crowded] = open_largest(spare[crowded], most[crowded], int(most[crowded].max()))
     return torch.where(keep.view_as(near), near, 0)
 
 
@@ -48,10 +48,3 @@ def waking_lambda(delta: Images, grad: Images, rate: PerImage, box: Box) -> PerI
 
 def _gain(points: Images, near: Images) -> Images:
     return near * (2 * points - near)  # points^2 - (near - points)^2, without cancelling
-
-
-def _largest(scores: Tensor, count: Counts) -> Tensor:
-    """A mask of the ``count`` largest of each row; of equal ones, those that come first."""
-    order = scores.argsort(dim=1, descending=True, stable=True)
-    rank = torch.arange(scores.shape[1], device=scores.device).expand_as(scores)
-    return torch.zeros_like(scores, dtype=torch.bool).scatter(1, order, rank < count.unsqueeze(1))

@@ -67,7 +67,7 @@ class Pinprick(Attack):
         masked=True,
         random=True,
         paper="",
-        revision=5,
+        revision=6,
     )
 
     effort: Literal["fast", "balanced", "thorough"] = "balanced"

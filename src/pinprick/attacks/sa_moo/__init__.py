@@ -78,6 +78,7 @@ class SAMOO(Attack):
         starts=True,
         random=True,
         paper="Black-box sparse adversarial attack via multi-objective optimisation, CVPR 2023",
+        revision=2,
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "imagenet": {"k": 150, "queries": 5000},

@@ -37,8 +37,8 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.sapf.gates import Gates
 from pinprick.attacks.sapf.sizes import ask, resize
 from pinprick.errors import BadInput
-from pinprick.parts.balls import largest
 from pinprick.parts.best import Best
+from pinprick.parts.largest import open_largest
 from pinprick.parts.lowest import Lowest
 from pinprick.parts.smallest_k import K, check_k, run_at_k
 from pinprick.parts.units import Units
@@ -153,7 +153,7 @@ class SAPF(Attack):
         for _ in range(self.searches):
             sizes, gates = self._take_turns(problem, free, k, search.weight)
             ranked = gates.masked_fill(free == 0, -torch.inf).flatten(1)
-            chosen = largest(ranked, k, most).view_as(free).to(free.dtype)
+            chosen = open_largest(ranked, k, most, above=-math.inf).view_as(free).to(free.dtype)
             search.learn(self._tune(problem, sizes, chosen, search.weight, best, tries))
         found = best.cost.isfinite()
         return torch.where(found.view(-1, 1, 1, 1), best.images, tries.images), found

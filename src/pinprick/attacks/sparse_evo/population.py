@@ -8,7 +8,7 @@ than any other, in whatever norm: it is the new best, and no distance has to be 
 import torch
 from torch import Tensor
 
-from pinprick.parts.gates import open_largest
+from pinprick.parts.largest import open_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Labels, Mask, Rows

@@ -76,6 +76,7 @@ class SparseRS(Attack):
         starts=True,
         random=True,
         paper="arXiv:2006.12834",
+        revision=2,
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"queries": 1000},

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pinprick.parts.gates import find_largest
+from pinprick.parts.largest import find_largest
 from pinprick.parts.units import Units, take
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask, Rows

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.strattack.scene import Scene
-from pinprick.parts.balls import largest
+from pinprick.parts.largest import open_largest
 from pinprick.types import Mask, PerImage
 
 
@@ -42,4 +42,5 @@ def _larger(change: Tensor, share: PerImage) -> Tensor:
     sizes = change.abs().flatten(1)
     number = (sizes > 0).sum(dim=1)
     less = (share * (number - 1)).floor().long() + 1
-    return largest(sizes, (number - less).clamp_min(1), sizes.shape[1]).view_as(change)
+    kept = (number - less).clamp_min(1)
+    return open_largest(sizes, kept, int(kept.max()), above=-torch.inf).view_as(change)
