@@ -101,6 +101,20 @@ def test_the_second_stage_is_the_loop_over_images_pixels_and_scales(
     assert (fewer < first.l0_pixels).any()
 
 
+def test_of_pixels_that_changed_alike_the_first_are_put_back() -> None:
+    """A third of 90 pixels is needed; which go does not depend on the other image."""
+    model = Classifier(two_classes(torch.ones(1, 10, 10), bias=29.5))
+    images = torch.zeros(2, 1, 10, 10, dtype=torch.float64)
+    adv = images.flatten(1).clone()
+    adv[0, :90], adv[1, 5:40] = 1, 1
+    adv = adv.view_as(images)
+    problem = problem_of(model, images, torch.zeros(2, dtype=torch.long))
+    together = reduce_pixels(problem, adv, 1.0, 20)
+    assert together[1].flatten().nonzero().flatten().tolist() == list(range(10, 40))
+    alone = reduce_pixels(problem[torch.tensor([1])], adv[1:], 1.0, 20)
+    assert torch.equal(alone, together[1:])
+
+
 def test_the_second_stage_costs_ten_passes_a_trial_at_most(
     linear: Classifier, images: Tensor, labels: Tensor
 ) -> None:

@@ -63,6 +63,14 @@ def test_features_that_are_out_take_no_part() -> None:
     assert best_pair(nothing, nothing)[1].item() == -torch.inf
 
 
+def test_of_equal_pairs_the_first_is_taken_in_any_company() -> None:
+    a = torch.arange(40.0).repeat(2, 1)  # pairs that add up to 40 are the best
+    c = 40 - a
+    a[1, 31:] = -torch.inf
+    assert best_pair(a, c)[0].tolist() == [[39, 1], [30, 10]]
+    assert best_pair(a[1:], c[1:])[0].tolist() == [[30, 10]]
+
+
 def test_the_layers_are_few_and_right() -> None:
     a = torch.tensor([[5.0, 4.0, 3.0, 4.0, 1.0, 0.0]])
     c = torch.tensor([[0.0, 2.0, 3.0, 1.0, 2.0, 1.0]])

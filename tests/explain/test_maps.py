@@ -30,6 +30,12 @@ def test_the_top_area_holds_the_largest_values_and_no_zeros(share: float, count:
     assert VALUES[top].sum() == sum([4.0, 3.0, 1.0][:count])
 
 
+def test_of_equal_values_the_first_are_in_the_top_area() -> None:
+    flat = torch.ones(1, 10, 10)
+    maps = Maps(values=flat, coarse=flat, classes=torch.tensor([0]), layer="conv")
+    assert maps.top(0.3).flatten().tolist() == [True] * 30 + [False] * 70
+
+
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.5])
 def test_a_share_that_is_none_is_refused(share: float) -> None:
     with pytest.raises(BadInput, match="share must be above 0 and at most 1"):

@@ -3,10 +3,10 @@
 from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pinprick import Classifier, Goal, Problem, Streams
-from pinprick.oracle import exact_images
+from pinprick.oracle import exact_images, exact_linear
 from pinprick.parts.best import Best
 from pinprick.parts.put_back import PutBack
 from pinprick.parts.trim import Trimmer
@@ -48,6 +48,25 @@ def long_case(model: Classifier, images: Tensor, labels: Tensor) -> tuple[Tensor
     """The images that noise fools, what they become, and their labels."""
     fooled, adv = noisy(model, images, labels)
     return images[fooled], adv[fooled], labels[fooled]
+
+
+def tied_case() -> tuple[Problem, Tensor]:
+    """Images that are fooled by many more units than need be, all of them worth the same.
+
+    One changes a few of its 300 elements, one most of them, so that they are bad company.
+    """
+    shape = (3, 10, 10)
+    linear = exact_linear(2, shape)
+    assert isinstance(linear.net, nn.Module)
+    for parameter in linear.net.parameters():
+        parameter.data = parameter.data.sign() / 4
+    images = exact_images(1, shape).round().mul(0.5).add(0.25).repeat(2, 1, 1, 1)
+    labels = guesses(linear, images)
+    problem = problem_of(linear, images, Goal(labels))
+    edge = (problem.gradient(images, problem.goal.margin) < 0).to(images.dtype)
+    useful = (edge - images).abs().flatten(1) * (edge != images.round()).flatten(1)
+    order = useful.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+    return problem, torch.where((order < torch.tensor([[90], [250]])).view_as(images), edge, images)
 
 
 def cut_on_the_way(whole: Work, other: Work, rows: Tensor) -> Work:

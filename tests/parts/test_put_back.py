@@ -6,7 +6,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from parts.long_results import SHAPE, as_found, cut_on_the_way, guesses, long_case, problem_of
+from parts.long_results import (
+    SHAPE,
+    as_found,
+    cut_on_the_way,
+    guesses,
+    long_case,
+    problem_of,
+    tied_case,
+)
 from pinprick import Classifier, Goal
 from pinprick.parts.put_back import PutBack, put_back
 from pinprick.parts.units import Units
@@ -134,3 +142,26 @@ def test_a_cut_goes_on_as_if_the_others_were_there(
     rows = torch.tensor([2, 0])
     cut = cut_on_the_way(whole, cut, rows)
     assert torch.equal(cut.open, whole.open[rows])
+
+
+def test_where_units_are_worth_the_same_company_makes_no_difference() -> None:
+    problem, adv = tied_case()
+    units = Units("elements")
+    shortened = []
+    for rows in (torch.arange(2), torch.tensor([0])):
+        part = problem[rows]
+        found = as_found(adv[rows], part.images, units)
+        put_back(part, found, units, 200)
+        shortened.append(found.images[0])
+    assert torch.equal(*shortened)
+    assert (shortened[0] != adv[0]).any()
+
+
+def test_of_units_that_came_as_near_the_first_are_tried_again() -> None:
+    problem, adv = tied_case()
+    units = Units("elements")
+    work = PutBack(problem, as_found(adv, problem.images, units), units)
+    work._tried |= True
+    work._went |= True
+    again = work._todo().nonzero().tolist()
+    assert again == [[row, place] for row in (0, 1) for place in range(32)]

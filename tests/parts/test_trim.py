@@ -6,7 +6,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from parts.long_results import SHAPE, as_found, cut_on_the_way, guesses, noisy, problem_of
+from parts.long_results import (
+    SHAPE,
+    as_found,
+    cut_on_the_way,
+    guesses,
+    noisy,
+    problem_of,
+    tied_case,
+)
 from pinprick import Classifier, Goal, Problem
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 from pinprick.parts.best import Best
@@ -148,3 +156,16 @@ def test_a_cut_goes_on_as_if_the_others_were_there() -> None:
     rows = torch.tensor([4, 1])
     cut = cut_on_the_way(whole, cut, rows)
     assert torch.equal(cut.settled, whole.settled[rows])
+
+
+def test_where_units_are_worth_the_same_company_makes_no_difference() -> None:
+    problem, adv = tied_case()
+    units = Units("elements")
+    shortened = []
+    for rows in (torch.arange(2), torch.tensor([0])):
+        part = problem[rows]
+        found = as_found(adv[rows], part.images, units)
+        trim(part, found, units, 60, "test")
+        shortened.append(found.images[0])
+    assert torch.equal(*shortened)
+    assert (shortened[0] != adv[0]).any()

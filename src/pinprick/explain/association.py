@@ -71,7 +71,9 @@ def associate(
         for start in range(0, shuffles, _AT_ONCE):
             times = min(_AT_ONCE, shuffles - start)
             keys = images + torch.rand(times, len(images), generator=generator, dtype=torch.double)
-            shuffled = second[keys.argsort(dim=1)]  # an image's groups keep to its own places
+            shuffled = second[
+                keys.argsort(dim=1, stable=True)
+            ]  # an image's groups keep to its own places
             drawn = _chi_squared(_tables(first, shuffled, shape))
             reached += int((drawn >= chi_squared - 1e-9).sum())
         p = reached / (shuffles + 1)

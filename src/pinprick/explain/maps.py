@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pinprick.errors import BadInput
+from pinprick.parts.largest import open_largest
 from pinprick.types import Images, Labels, Mask
 
 PixelMaps = Float[Tensor, "batch height width"]
@@ -57,9 +58,8 @@ class Maps:
             raise BadInput(f"share must be above 0 and at most 1, got {share}")
         flat = self.values.flatten(1)
         count = math.ceil(share * flat.shape[1])
-        places = flat.topk(count, dim=1).indices
-        chosen = torch.zeros_like(flat, dtype=torch.bool).scatter(1, places, True)
-        return (chosen & (flat > 0)).view_as(self.values)
+        each = torch.full_like(flat[:, 0], count, dtype=torch.long)
+        return open_largest(flat, each, count).view_as(self.values)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from pinprick.parts.best import Best
 from pinprick.parts.cut import cut_state
+from pinprick.parts.largest import find_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Counts, Mask, Rows
@@ -131,7 +132,7 @@ class PutBack:
         if len(rows):
             left = changed[rows] & ~self._needed[rows]
             alone = self._alone[rows].masked_fill(~left, torch.inf)
-            rank = alone.argsort(dim=1).argsort(dim=1)
+            rank = alone.argsort(dim=1, stable=True).argsort(dim=1)
             self._again[rows] = torch.where(self._went[rows], _AGAIN, 2 * self._again[rows])
             self._tried[rows] = ~left | (rank >= self._again[rows].unsqueeze(1))
             self._went[rows] = False
@@ -227,5 +228,5 @@ class PutBack:
 
 def _changed_first(changed: Tensor) -> Tensor:
     """Where the changed units of each image are, and others where it has fewer than most."""
-    most = int(changed.sum(dim=1).max()) if len(changed) else 0
-    return changed.byte().argsort(dim=1, descending=True, stable=True)[:, : max(1, most)].clone()
+    count = changed.sum(dim=1)
+    return find_largest(changed.byte(), count, int(count.max()) if len(count) else 0)[0]

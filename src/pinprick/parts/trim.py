@@ -18,6 +18,7 @@ from torch import Tensor
 from pinprick.parts.best import Best
 from pinprick.parts.cut import cut_state
 from pinprick.parts.gates import corner, draw_largest, promise, scaled
+from pinprick.parts.largest import find_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Counts, Mask, Rows
@@ -144,7 +145,8 @@ class Trimmer:
         use = -self._units.total(self._grad * (self._shortest - images))
         untried = self._units.changed(self._shortest, images) & ~self._tried
         use = use.masked_fill(~untried, torch.inf)
-        least, places = use.topk(max(1, min(self._most, use.shape[1])), dim=1, largest=False)
+        places, _ = find_largest(-use, self.found.cost, self._most, above=-torch.inf)
+        least = use.gather(1, places)
         bears = (self._margin.unsqueeze(1) + least.cumsum(dim=1) < 0).sum(dim=1)
         number = torch.minimum(bears.to(self._limit.dtype), self._limit).clamp_min(1)
         number = torch.minimum(number, self.found.cost - 1)  # one unit must stay

@@ -30,6 +30,7 @@ from pinprick.attacks.greedyfool.reducing import reduce_pixels
 from pinprick.errors import BadInput
 from pinprick.parts.box import into_ball, keep_allowed
 from pinprick.parts.choice import check_choice
+from pinprick.parts.largest import open_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images, Mask
@@ -60,6 +61,7 @@ class GreedyFool(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:2010.13773",
+        revision=2,
     )
 
     eps: float = 1.0
@@ -118,8 +120,8 @@ class GreedyFool(Attack):
             number = min(step + 1, score.shape[1])
         else:
             score = score.masked_fill(chosen, 0)
-        most, places = score.topk(number, dim=1)
-        return chosen | torch.zeros_like(chosen).scatter_(1, places, most > 0)
+        count = torch.full_like(score[:, 0], number, dtype=torch.long)
+        return chosen | open_largest(score, count, number)
 
     def _move(self, grad: Images, mask: Tensor) -> Images:
         """Half of ``eps`` for the value of the steepest gradient, the others in proportion."""

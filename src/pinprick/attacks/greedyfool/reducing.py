@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pinprick.parts.box import into_ball
+from pinprick.parts.largest import find_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images, Mask
@@ -43,7 +44,7 @@ def _without(delta: Images, place: Tensor, most: int) -> Images:
     """The change without the pixel that comes at ``place`` when the least changed come first."""
     size = _PIXELS.total(delta.abs())
     size = size.masked_fill(size == 0, torch.inf)
-    least = size.topk(min(most, size.shape[1]), dim=1, largest=False).indices
+    least, _ = find_largest(-size, place + 1, most, above=-torch.inf)
     pixel = least.gather(1, place.unsqueeze(1))
     kept = torch.ones_like(size, dtype=torch.bool).scatter_(1, pixel, False)
     return delta * _PIXELS.spread(kept, delta)

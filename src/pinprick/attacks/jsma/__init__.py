@@ -61,6 +61,7 @@ class JSMA(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:1511.07528",
+        revision=2,
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"direction": "both", "rivals": 3},

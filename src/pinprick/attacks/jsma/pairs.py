@@ -12,6 +12,8 @@ best pair lies within these two layers, which hold some dozens of features out o
 import torch
 from torch import Tensor
 
+from pinprick.parts.largest import find_largest
+
 _CHUNK = 128  # features that are paired with all others at a time
 
 
@@ -48,9 +50,9 @@ def two_layers(a: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     first = _rises(gain)
     second = _rises(gain.masked_fill(first, -torch.inf))
     layers = first | second
-    most = max(1, int(layers.sum(dim=1).max()))
-    there, at = layers.to(torch.uint8).topk(most, dim=1)
-    return order.gather(1, at), there > 0
+    count = layers.sum(dim=1)
+    at, there = find_largest(layers.byte(), count, int(count.max()))
+    return order.gather(1, at), there
 
 
 def _rises(values: Tensor) -> Tensor:
