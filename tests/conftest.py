@@ -1,9 +1,13 @@
 """Models whose right answers are known, and images to go with them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pinprick import Classifier, least_likely
 from pinprick.oracle import exact_images, exact_linear
@@ -57,3 +61,29 @@ def curved() -> Classifier:
 def curved_labels(curved: Classifier, images: Tensor) -> Tensor:
     with torch.no_grad():
         return curved(images).argmax(dim=1)
+
+
+class _Work(TorchDispatchMode):
+    """Adds up how many values all tensor operations give."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.values = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = func(*args, **(kwargs or {}))
+        self.values += given.numel() if isinstance(given, Tensor) else 0
+        return given
+
+
+@pytest.fixture
+def work_of() -> Callable[[Callable[[], object]], int]:
+    """How many values the tensor operations of a call give: its work, whatever the machine."""
+
+    def measure(call: Callable[[], object]) -> int:
+        work = _Work()
+        with work:
+            call()
+        return work.values
+
+    return measure

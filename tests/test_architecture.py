@@ -21,6 +21,7 @@ RANKS = {  # a file may import from files with a smaller number or the same
     "types": 0,
     "errors": 0,
     "aside": 0,
+    "once": 0,
     "model": 1,
     "data": 1,
     "zoo": 1,

@@ -1,6 +1,9 @@
 """Results: what is worked out from what was measured."""
 
+import pickle
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ from torch import Tensor
 
 from pinprick import AttackResult, Goal
 from pinprick.result import join
+from pinprick.trace import Trace
 
 
 def result_of(images: Tensor, adversarial: Tensor, **fields: Any) -> AttackResult:
@@ -176,6 +180,61 @@ def test_images_are_chosen_as_in_a_list() -> None:
     assert len(marked[:0]) == 0
     with pytest.raises(IndexError):
         marked[4]
+
+
+def test_the_work_of_going_through_images_grows_with_them_and_not_with_their_square(
+    work_of: Callable[[Callable[[], object]], int],
+) -> None:
+    images = torch.rand(256, 1, 2, 3)
+    count = torch.ones(256, dtype=torch.long)
+    steps = Trace(count, count, count, *(count.float() for _ in range(3)))
+    result = result_of(images, images * 0.5, trace=steps)
+    few, many = (work_of(partial(list, part)) for part in (result[:16], result))
+    assert many <= 17 * few
+
+
+EACH = [name for name, value in vars(AttackResult).items() if hasattr(value, "__get__")]
+PROPERTIES = [
+    name
+    for name in EACH
+    if name != "delta" and isinstance(getattr(four_fates(), name, None), Tensor)
+]
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_what_is_worked_out_of_all_images_is_worked_out_once(
+    name: str, work_of: Callable[[Callable[[], object]], int]
+) -> None:
+    images = torch.rand(4, 3, 16, 16)
+    result = result_of(images, images * 0.5)
+    first, second = (work_of(lambda: getattr(result, name)) for _ in range(2))
+    assert first > 0
+    assert second <= 3 * len(images)
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_changing_what_was_handed_out_changes_nothing_else(name: str) -> None:
+    result = four_fates()
+    before = getattr(result, name).clone()
+    getattr(result, name).zero_()
+    getattr(result, name).fill_(1)
+    assert torch.equal(getattr(result, name), before)
+
+
+def test_a_replaced_field_is_looked_at_anew() -> None:
+    result = four_fates()
+    assert result.l0_pixels.tolist() == [1, 1, 0, 1]
+    assert replace(result, adversarial=result.images).l0_pixels.tolist() == [0, 0, 0, 0]
+    assert result[:1].l0_pixels.tolist() == [1]
+    assert join([result, result[:1]]).success.tolist() == [True, False, True, False, True]
+
+
+def test_what_was_worked_out_is_not_pickled() -> None:
+    result = four_fates()
+    unlooked = len(pickle.dumps(result))
+    assert [getattr(result, name) is not None for name in PROPERTIES]
+    assert len(pickle.dumps(result)) == unlooked
+    assert pickle.loads(pickle.dumps(result)).success.tolist() == result.success.tolist()
 
 
 def test_joining_puts_back_what_cutting_took_apart() -> None:

@@ -1,12 +1,14 @@
 """What was measured: the images before and after, what the model says of them, and the cost."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import Any, Literal
 
 import torch
 
 from pinprick.goal import Goal
+from pinprick.once import once
 from pinprick.passes import Passes
 from pinprick.trace import Trace, join_traces
 from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
@@ -16,7 +18,8 @@ from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
 class AttackResult:
     """The outcome of one attack on some images, each with its own row.
 
-    What is stored was measured by the referee; everything else is worked out from it. Two counts
+    What is stored was measured by the referee; everything else is worked out from it, once. So do
+    not change its tensors in place: ``dataclasses.replace`` gives another result. Two counts
     of change run through all of it: an *element* is one channel value, a *pixel* one place, changed
     where any of its channels is.
 
@@ -74,28 +77,28 @@ class AttackResult:
     def __len__(self) -> int:
         return len(self.images)
 
-    @property
+    @once
     def success(self) -> Mask:
         """The goal is met in the end, by the attack or before it."""
         return self.goal.met(self.adversarial_logits)
 
-    @property
+    @once
     def skipped(self) -> Mask:
         """The goal was met before the attack, which never saw these images."""
         return self.goal.met(self.clean_logits)
 
-    @property
+    @once
     def correct(self) -> Mask:
         """The model was right to begin with; the fooling rate is taken over these."""
         right = self.clean_logits.argmax(dim=1) == self.goal.labels
         return right & self.clean_logits.isfinite().all(dim=1)
 
-    @property
+    @once
     def survives_8bit(self) -> Mask:
         """The goal is still met once the image is rounded to 8-bit values, as a PNG is."""
         return self.goal.met(self.rounded_logits)
 
-    @property
+    @once
     def masked_gradient(self) -> Mask:
         """What is best was found without gradients, after a search with them had missed it."""
         masked = torch.zeros_like(self.out_of_budget)
@@ -123,52 +126,55 @@ class AttackResult:
     def delta(self) -> Images:
         return self.adversarial - self.images
 
-    @property
+    @once
     def l0_elements(self) -> Counts:
         """Channel values that changed, by exact comparison."""
         return (self.adversarial != self.images).flatten(1).sum(dim=1)
 
-    @property
+    @once
     def l0_pixels(self) -> Counts:
         """Places where any channel changed, by exact comparison."""
         return (self.adversarial != self.images).any(dim=1).flatten(1).sum(dim=1)
 
-    @property
+    @once
     def l0_elements_percent(self) -> PerImage:
         return 100 * self.l0_elements.double() / self.images[:1].numel()
 
-    @property
+    @once
     def l0_pixels_percent(self) -> PerImage:
         return 100 * self.l0_pixels.double() / self.images[:1, :1].numel()
 
-    @property
+    @once
     def needed_elements(self) -> PerImage:
         """``l0_elements`` where the goal was met, infinity where not; statistics use this."""
         return self.l0_elements.double().masked_fill(~self.success, torch.inf)
 
-    @property
+    @once
     def needed_pixels(self) -> PerImage:
         """``l0_pixels`` where the goal was met, infinity where not; statistics use this."""
         return self.l0_pixels.double().masked_fill(~self.success, torch.inf)
 
-    @property
+    @once
     def l1(self) -> PerImage:
         return self.delta.flatten(1).abs().sum(dim=1)
 
-    @property
+    @once
     def l2(self) -> PerImage:
         return self.delta.flatten(1).square().sum(dim=1).sqrt()
 
-    @property
+    @once
     def linf(self) -> PerImage:
         return self.delta.flatten(1).abs().amax(dim=1)
 
     def __getitem__(self, chosen: Rows | slice | int | list[int]) -> "AttackResult":
         """The same result for some of its images, or for one; what is of the batch stays that."""
-        if isinstance(chosen, slice):
-            chosen = list(range(len(self))[chosen])
-        rows = torch.arange(len(self), device=self.images.device)[chosen].reshape(-1)
-        index = rows.tolist()
+        if isinstance(chosen, (slice, int)):  # without a look at all the others
+            places = range(len(self))[chosen]
+            index = [places] if isinstance(places, int) else list(places)
+            rows = torch.tensor(index, dtype=torch.long, device=self.images.device)
+        else:
+            rows = torch.arange(len(self), device=self.images.device)[chosen].reshape(-1)
+            index = rows.tolist()
         cut = {name: getattr(self, name)[rows] for name in (*TENSORS, "goal")}
         return replace(
             self,
@@ -180,6 +186,10 @@ class AttackResult:
             trace=None if self.trace is None else self.trace[rows],
             unsettled=None if self.unsettled is None else self.unsettled[rows],
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and copies: what was measured, not what is computed from it."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __iter__(self) -> Iterator["AttackResult"]:
         """Each image by itself, as a batch of one."""
@@ -233,12 +243,12 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
             torch.cat([result.goal.labels for result in results]),
             None if targets[0] is None else torch.cat([t for t in targets if t is not None]),
         ),
-        remarks=sum((result.remarks for result in results), ()),
+        remarks=tuple(chain.from_iterable(result.remarks for result in results)),
         seconds=sum(result.seconds for result in results),
         peak_memory=max(peaks, default=None),
         sent={name: sum(part[name] for part in sent) for name in sent[0]} if sent else None,
         stages=_join_stages(results),
-        found_by=sum((result.found_by for result in results), ()),
+        found_by=tuple(chain.from_iterable(result.found_by for result in results)),
         start=Passes.join(starts) if len(starts) == len(results) else None,
         trace=join_traces(traces) if len(traces) == len(results) else None,
         unsettled=torch.cat(unsettled) if len(unsettled) == len(results) else None,

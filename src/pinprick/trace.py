@@ -8,6 +8,7 @@ would have done with any smaller number of passes, and a curve costs no second r
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -62,10 +63,15 @@ class Trace:
         rows = torch.arange(len(self), device=self.steps.device)
         return rows.repeat_interleave(self.steps)
 
+    @cached_property
+    def _first(self) -> Tensor:
+        """The index of the first step of each image."""
+        return self.steps.cumsum(0) - self.steps
+
     def __getitem__(self, rows: Rows) -> "Trace":
         """The steps of some of the images."""
         steps = self.steps[rows]
-        first = (self.steps.cumsum(0) - self.steps)[rows]
+        first = self._first[rows]
         before = steps.cumsum(0) - steps
         place = torch.arange(int(steps.sum()), device=steps.device)
         place = place + (first - before).repeat_interleave(steps)

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from pinprick.data.pictures import Named
 from pinprick.errors import BadInput
 from pinprick.model import Classifier
@@ -68,7 +66,7 @@ def hang(
                 row,
                 photo,
                 model,
-                result[torch.tensor([i])],
+                result[i],
                 folder,
                 title if figures is None or i < figures else None,
             )
