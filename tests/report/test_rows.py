@@ -2,7 +2,9 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ from torch import Tensor
 
 from pinprick import Classifier, run_attack
 from pinprick.attacks import Greedy
+from pinprick.oracle import exact_images
 from pinprick.report.row import Guess, guess, make_rows, plain
 from pinprick.report.words import amount, duration, folded, said, said_below, share
 
@@ -56,6 +59,16 @@ def test_rows_survive_strict_json(linear: Classifier, images: Tensor, labels: Te
     assert again == row
     assert again["adversarial"]["confidence"] is None
     assert again["needed_pixels"] is None
+
+
+def test_the_work_of_rows_grows_with_the_images_and_not_with_their_square(
+    linear: Classifier, work_of: Callable[[Callable[[], object]], int]
+) -> None:
+    images = exact_images(64, (3, 6, 5))
+    labels = linear(images).argmax(dim=1)
+    result = run_attack(Greedy(), linear, images, labels, trace=True)
+    few, many = (work_of(partial(make_rows, part, linear)) for part in (result[:8], result))
+    assert many <= 8.5 * few
 
 
 def test_a_guess_is_the_surest_class_in_words() -> None:

@@ -12,7 +12,7 @@ from pinprick.model import Classifier
 from pinprick.report.compare_figure import Column, compare_figure
 from pinprick.report.judge import judge_images
 from pinprick.report.png import save_figure
-from pinprick.report.row import Guess, guess, make_rows, plain
+from pinprick.report.row import Guess, guesses, make_rows, plain
 from pinprick.report.settings import settings_in_words
 from pinprick.result import AttackResult
 from pinprick.types import Images, Logits, Picture
@@ -73,8 +73,10 @@ def start_comparisons(
     judged = [None] * len(photos) if judge is None else judge_images(judge, images)
     seen = "" if judge is None else f"; classes as {judge.name} sees them"
     return [
-        Comparison(photo, image, guess(row, model), said, f"{photo.name} on {model.name}{seen}")
-        for photo, image, row, said in zip(photos, images, logits, judged, strict=True)
+        Comparison(photo, image, clean, said, f"{photo.name} on {model.name}{seen}")
+        for photo, image, clean, said in zip(
+            photos, images, guesses(logits, model), judged, strict=True
+        )
     ]
 
 

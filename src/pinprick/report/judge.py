@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 
 from pinprick.model import Classifier
-from pinprick.report.row import Guess, guess
+from pinprick.report.row import Guess, guesses
 from pinprick.run import hear
 from pinprick.types import Images
 
@@ -18,7 +18,7 @@ def judge_images(judge: Classifier, images: Images) -> list[Guess]:
     seen = torch.stack([_resized(image, judge.size) for image in images])
     with judge.frozen():
         logits = hear(judge, seen.to(judge.device or seen.device))[0]
-    return [guess(row, judge) for row in logits.cpu()]
+    return guesses(logits.cpu(), judge)
 
 
 def _resized(image: torch.Tensor, size: tuple[int, int] | None) -> torch.Tensor:

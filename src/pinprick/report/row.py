@@ -2,14 +2,17 @@
 
 import math
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pinprick.model import Classifier
+from pinprick.passes import Passes
 from pinprick.result import AttackResult
 from pinprick.trace import PER_STEP, Trace
+from pinprick.types import Logits
 
 
 @dataclass(frozen=True)
@@ -94,62 +97,69 @@ class Row:
 
 def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
     """One row for each image of one batch."""
-    targets = result.goal.targets
-    attacked = max(1, int((~result.skipped).sum()))
+    columns = {name: getattr(result, name).tolist() for name in _COLUMNS}
+    for name in ("clean", "adversarial", "rounded"):
+        columns[name] = guesses(getattr(result, f"{name}_logits"), model)
+    attacked = max(1, columns["skipped"].count(False))
+    labels, targets = result.goal.labels.tolist(), result.goal.targets
+    wanted = [None] * len(result) if targets is None else targets.tolist()
+    stages = {name: _pairs(passes) for name, passes in result.stages.items()}
+    starts = None if result.start is None else _pairs(result.start)
+    traces = None if result.trace is None else _steps(result.trace)
     rows = []
-    for i in range(len(result)):
-        label = int(result.goal.labels[i])
-        target = None if targets is None else int(targets[i])
-        success, skipped = bool(result.success[i]), bool(result.skipped[i])
-        pixels, elements = int(result.l0_pixels[i]), int(result.l0_elements[i])
+    for i, (label, target) in enumerate(zip(labels, wanted, strict=True)):
+        own = {name: column[i] for name, column in columns.items()}
+        success, skipped = own["success"], own["skipped"]
         rows.append(
             Row(
                 label=label,
                 label_name=model.class_name(label),
                 target=target,
                 target_name=None if target is None else model.class_name(target),
-                clean=guess(result.clean_logits[i], model),
-                adversarial=guess(result.adversarial_logits[i], model),
-                rounded=guess(result.rounded_logits[i], model),
-                success=success,
-                skipped=skipped,
-                correct=bool(result.correct[i]),
-                survives_8bit=bool(result.survives_8bit[i]),
-                l0_pixels=pixels,
-                l0_pixels_percent=float(result.l0_pixels_percent[i]),
-                l0_elements=elements,
-                l0_elements_percent=float(result.l0_elements_percent[i]),
-                needed_pixels=pixels if success else None,
-                needed_elements=elements if success else None,
-                l1=float(result.l1[i]),
-                l2=float(result.l2[i]),
-                linf=float(result.linf[i]),
-                forwards=int(result.forwards[i]),
-                backwards=int(result.backwards[i]),
-                out_of_budget=bool(result.out_of_budget[i]),
-                batch_size=int(result.batch_size[i]),
+                needed_pixels=own["l0_pixels"] if success else None,
+                needed_elements=own["l0_elements"] if success else None,
                 seconds=0.0 if skipped else result.seconds / attacked,
                 peak_memory=result.peak_memory,
                 remark=result.remarks[i],
                 found_by=result.found_by[i] if result.found_by else "",
-                masked_gradient=bool(result.masked_gradient[i]),
-                stages={
-                    name: (int(passes.forwards[i]), int(passes.backwards[i]))
-                    for name, passes in result.stages.items()
-                },
-                start=None
-                if result.start is None
-                else (int(result.start.forwards[i]), int(result.start.backwards[i])),
-                trace=None if result.trace is None else _steps(result.trace, i),
+                stages={name: passes[i] for name, passes in stages.items()},
+                start=None if starts is None else starts[i],
+                trace=None if traces is None else traces[i],
+                **own,
             )
         )
     return rows
 
 
-def _steps(trace: Trace, row: int) -> tuple[Step, ...]:
-    own = trace[torch.tensor([row], device=trace.steps.device)]
-    columns = (getattr(own, name).tolist() for name in PER_STEP)
-    return tuple(
+_COLUMNS = (  # with one number per image, under the same name in both
+    "success",
+    "skipped",
+    "correct",
+    "survives_8bit",
+    "l0_pixels",
+    "l0_pixels_percent",
+    "l0_elements",
+    "l0_elements_percent",
+    "l1",
+    "l2",
+    "linf",
+    "forwards",
+    "backwards",
+    "out_of_budget",
+    "batch_size",
+    "masked_gradient",
+)
+
+
+def _pairs(passes: Passes) -> list[tuple[int, int]]:
+    """The forward and backward passes of each image."""
+    return list(zip(passes.forwards.tolist(), passes.backwards.tolist(), strict=True))
+
+
+def _steps(trace: Trace) -> list[tuple[Step, ...]]:
+    """The steps of each image."""
+    columns = (getattr(trace, name).tolist() for name in PER_STEP)
+    steps = (
         Step(
             forwards,
             backwards,
@@ -159,15 +169,25 @@ def _steps(trace: Trace, row: int) -> tuple[Step, ...]:
         )
         for forwards, backwards, margin, pixels, elements in zip(*columns, strict=True)
     )
+    return [tuple(islice(steps, count)) for count in trace.steps.tolist()]
+
+
+def guesses(logits: Logits, model: Classifier) -> list[Guess]:
+    """What the model settles on, image by image."""
+    index = logits.argmax(dim=1, keepdim=True)
+    sure = torch.softmax(logits.double(), dim=1).gather(1, index).squeeze(1)
+    # the scores of a model of labels are one-hot, and their softmax means nothing
+    unsaid = logits.isfinite().all(dim=1) & (model.access == "labels")
+    rows = zip(index.squeeze(1).tolist(), sure.tolist(), unsaid.tolist(), strict=True)
+    return [
+        Guess(number, model.class_name(number), None if silent else confidence)
+        for number, confidence, silent in rows
+    ]
 
 
 def guess(logits: Tensor, model: Classifier) -> Guess:
-    """What the model settles on, from the logits of one image."""
-    index = int(logits.argmax())
-    confidence: float | None = float(torch.softmax(logits.double(), dim=0)[index])
-    if model.access == "labels" and logits.isfinite().all():
-        confidence = None  # scores are one-hot, and their softmax means nothing
-    return Guess(index, model.class_name(index), confidence)
+    """The same from the logits of one image."""
+    return guesses(logits.unsqueeze(0), model)[0]
 
 
 def plain(row: Row | Guess) -> dict[str, Any]:
