@@ -35,6 +35,8 @@ RANKS = {  # a file may import from files with a smaller number or the same
     "parts": 3,
     "attacks": 4,
     "intake": 5,
+    "confirm": 5,
+    "numerical_noise": 5,
     "oracle": 5,
     "polishing": 5,
     "result": 5,

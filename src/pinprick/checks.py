@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pinprick.confirm import largest_noise
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.intake import check_answers, check_pictures, check_range, per_image, shown, way_back
@@ -31,6 +32,7 @@ ADVICE = {
     "low_accuracy": "see whether the labels, the classes and the preprocessing belong together",
     "normalised_inputs": "give images in [0, 1], and mean and std to Classifier(mean=..., std=...)",
     "other_normalisation": "build the model with the mean and std it was trained with",
+    "within_noise": "judge these images alone; in full precision there is less noise",
     "masked_gradients": "trust no number of attacks that use gradients; use ones by scores alone",
 }
 
@@ -94,7 +96,27 @@ def check_model(
 def check_result(result: AttackResult) -> list[Flag]:
     """What is doubtful about a model, as seen from what an attack made of it; empty if nothing."""
     searched = int((result.backwards > 0).sum())
-    return flag_masked(int(result.masked_gradient.sum()), searched)
+    masked = flag_masked(int(result.masked_gradient.sum()), searched)
+    noise = largest_noise(result)
+    return flag_noise(int(result.within_noise.sum()), len(result), noise) + masked
+
+
+def flag_noise(doubtful: int, images: int, noise: float) -> list[Flag]:
+    """The flag of results within the numerical noise, where there are any.
+
+    Args:
+        doubtful: How many images have a margin within it.
+        images: How many images there are.
+        noise: How far margins may change with the batch, in logits.
+    """
+    if not doubtful:
+        return []
+    name = "within_noise"
+    sentence = (
+        f"another batch size may decide otherwise on {doubtful} of {images} images, whose margin "
+        f"is within the noise of {noise:.2g} logits"
+    )
+    return [Flag(name, sentence, ADVICE[name])]
 
 
 def flag_masked(beaten: int, searched: int) -> list[Flag]:

@@ -4,7 +4,7 @@ Both losses fall as the goal comes nearer, for targeted and untargeted goals ali
 so an attack always steps downhill and never asks which of the two it has.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch.nn import functional as F
@@ -14,15 +14,22 @@ from pinprick.types import Labels, Logits, Mask, PerImage, Rows
 
 @dataclass(frozen=True)
 class Goal:
-    """Leave ``labels``, or reach ``targets`` when they are given."""
+    """Leave ``labels``, or reach ``targets`` when they are given, by more than ``slack`` logits.
+
+    Results are judged without slack. Attacks get one where the model's logits are noisy, so that
+    what they find lies beyond the noise.
+    """
 
     labels: Labels
     targets: Labels | None = None
+    slack: float = 0.0
 
     def met(self, logits: Logits) -> Mask:
+        finite = logits.abs().amax(dim=1) < torch.inf  # argmax picks NaN, which fools nobody
+        if self.slack:
+            return finite & (self.margin(logits) < 0)
         guess = logits.argmax(dim=1)
         met = guess != self.labels if self.targets is None else guess == self.targets
-        finite = logits.abs().amax(dim=1) < torch.inf  # argmax picks NaN, which fools nobody
         return met & finite
 
     def margin(self, logits: Logits) -> PerImage:
@@ -30,7 +37,13 @@ class Goal:
         anchor = (self.labels if self.targets is None else self.targets).unsqueeze(1)
         own = logits.gather(1, anchor).squeeze(1)
         rest = logits.scatter(1, anchor, -torch.inf).amax(dim=1)
-        return own - rest if self.targets is None else rest - own
+        gap = own - rest if self.targets is None else rest - own
+        return gap + self.slack if self.slack else gap
+
+    @property
+    def plain(self) -> "Goal":
+        """The same without slack."""
+        return replace(self, slack=0.0) if self.slack else self
 
     def cross_entropy(self, logits: Logits) -> PerImage:
         """Cross-entropy to the target, or its negative to the label that is to be left."""
@@ -39,7 +52,8 @@ class Goal:
         return F.cross_entropy(logits, self.targets, reduction="none")
 
     def __getitem__(self, rows: Rows) -> "Goal":
-        return Goal(self.labels[rows], None if self.targets is None else self.targets[rows])
+        targets = None if self.targets is None else self.targets[rows]
+        return Goal(self.labels[rows], targets, self.slack)
 
 
 def least_likely(logits: Logits, labels: Labels) -> Labels:

@@ -10,8 +10,10 @@ from typing import Literal
 
 import torch
 
+from pinprick.confirm import largest_noise, with_noise
 from pinprick.errors import BadInput
 from pinprick.model import Classifier, Model, as_classifier, gives
+from pinprick.numerical_noise import guarded
 from pinprick.parts.best import Best
 from pinprick.parts.choice import check_choice
 from pinprick.parts.put_back import put_back
@@ -69,10 +71,11 @@ def _polish(
     start = time.perf_counter()
     rng, before = Streams(result.seed, result.ids), result.trace
     tracer = None if before is None else Tracer(result.goal, result.clean_logits)
+    result = with_noise(result, model)
     problem = Problem(
         model,
         result.images,
-        result.goal,
+        guarded(result.goal, largest_noise(result)),
         rng,
         gradients=gives(model.access, "gradients"),
         clean_logits=result.clean_logits,
@@ -109,15 +112,14 @@ def _judge(
 ) -> tuple[Images, Logits, Logits]:
     """The referee's last word on what became shorter; where it is no, all stays as it was.
 
-    That happens where a remote model fails on it, and where a margin is so small that the last bit
-    of the arithmetic decides, which depends on how many images are asked about at once.
+    That happens where a remote model fails on it, and where the margin lies within the noise.
     """
     new = (shorter != result.adversarial).flatten(1).any(dim=1)
     adversarial, logits = result.adversarial.clone(), result.adversarial_logits.clone()
     rounded = result.rounded_logits.clone()
     if new.any():
         said, of_rounded, _ = judge(model, shorter[new])
-        good = result.goal[new].met(said)
+        good = guarded(result.goal[new], largest_noise(result), looks=1).met(said)
         rows = new.nonzero().squeeze(1)[good]
         adversarial[rows], logits[rows] = shorter[rows], said[good].to(logits.dtype)
         rounded[rows] = of_rounded[good].to(rounded.dtype)

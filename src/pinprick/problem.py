@@ -204,6 +204,8 @@ class Problem:
         if self._tracer is not None:
             changed, spent = images.detach() != self.images, self.tally.backwards[self._rows]
             self._tracer.note(self._rows, spent, self.goal, logits, changed, heard)
+        if self.goal.slack:
+            self.tally.note_near(self._rows, self.goal, logits.detach(), heard)
         return logits, heard
 
     def _answers(self, images: Images) -> tuple[Logits, Mask]:
@@ -233,6 +235,7 @@ class Tally:
         refused: Images that were refused an answer, for that reason or because the model failed.
         failures: Why a remote model gave no answer, by the number of the image.
         flat: Gradients that came back all zero.
+        near: Candidates that met the goal without its slack, but not with it.
         stages: The passes of each stage of an attack that has several, in order.
         found_by: The stage that found what is best for each image, by number; -1 for none.
         one, yes, no: Made once, to be expanded to as many rows as there are.
@@ -252,6 +255,7 @@ class Tally:
         self.refused: Mask = torch.zeros_like(self.out_of_budget)
         self.failures: dict[int, str] = {}
         self.flat: Counts = torch.zeros_like(self.forwards)
+        self.near: Counts = torch.zeros_like(self.forwards)
         self.stages: dict[str, Passes] = {}
         self.found_by: Counts = torch.full_like(self.forwards, -1)
         self.max_forwards, self.max_backwards, self.strict = max_forwards, max_backwards, strict
@@ -291,6 +295,10 @@ class Tally:
 
     def note_gradient(self, rows: Tensor, grad: Images) -> None:
         self.flat.index_add_(0, rows, grad.flatten(1).any(dim=1).logical_not().long())
+
+    def note_near(self, rows: Tensor, goal: Goal, logits: Logits, heard: Mask) -> None:
+        near = goal.plain.met(logits) & ~goal.met(logits) & heard
+        self.near.index_add_(0, rows, near.long())
 
     def _within(self, spent: Tensor, rows: Tensor, limit: int, kind: str) -> Mask:
         within = spent[rows] + _copies_before(rows) < limit

@@ -45,6 +45,8 @@ class AttackResult:
         unsettled: Of each image that was polished, of how many changed units it is not known that
             they are needed: 0 where none can be spared, at most so many where polishing was cut
             off; -1 where there was nothing to polish. None if the result was not polished.
+        noise: How far the margin of each image may change with the batch it is in, in logits; 0 for
+            exact models. None where it was not measured: remote models, models of labels alone.
         attack: Name and settings of the attack.
         model: Name of the model.
         seed: The seed of the random streams.
@@ -70,6 +72,7 @@ class AttackResult:
     start: Passes | None = None
     trace: Trace | None = None
     unsettled: Counts | None = None
+    noise: PerImage | None = None
     attack: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     seed: int = 0
@@ -97,6 +100,13 @@ class AttackResult:
     def survives_8bit(self) -> Mask:
         """The goal is still met once the image is rounded to 8-bit values, as a PNG is."""
         return self.goal.met(self.rounded_logits)
+
+    @once
+    def within_noise(self) -> Mask:
+        """The margin is so small that another batch size may decide otherwise."""
+        margin = self.goal.margin(self.adversarial_logits.double())
+        noise = torch.zeros_like(margin) if self.noise is None else self.noise
+        return (margin.abs() <= noise) & (noise > 0)
 
     @once
     def masked_gradient(self) -> Mask:
@@ -166,6 +176,11 @@ class AttackResult:
     def linf(self) -> PerImage:
         return self.delta.flatten(1).abs().amax(dim=1)
 
+    def optional(self) -> dict[str, Any]:
+        """The tensors of ``OPTIONAL`` that are there, by name."""
+        found = {name: getattr(self, name) for name in OPTIONAL}
+        return {name: value for name, value in found.items() if value is not None}
+
     def __getitem__(self, chosen: Rows | slice | int | list[int]) -> "AttackResult":
         """The same result for some of its images, or for one; what is of the batch stays that."""
         if isinstance(chosen, (slice, int)):  # without a look at all the others
@@ -184,7 +199,7 @@ class AttackResult:
             found_by=tuple(self.found_by[i] for i in index) if self.found_by else (),
             start=None if self.start is None else self.start[rows],
             trace=None if self.trace is None else self.trace[rows],
-            unsettled=None if self.unsettled is None else self.unsettled[rows],
+            **{name: value[rows] for name, value in self.optional().items()},
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -206,7 +221,7 @@ class AttackResult:
             stages={name: passes.to(device) for name, passes in self.stages.items()},
             start=None if self.start is None else self.start.to(device),
             trace=None if self.trace is None else self.trace.to(device),
-            unsettled=None if self.unsettled is None else self.unsettled.to(device),
+            **{name: value.to(device) for name, value in self.optional().items()},
         )
 
 
@@ -222,6 +237,7 @@ TENSORS = (  # the fields with one row for each image
     "ids",
     "batch_size",
 )
+OPTIONAL = ("unsettled", "noise")  # likewise, where they were measured
 
 
 def join(results: Sequence[AttackResult]) -> AttackResult:
@@ -232,9 +248,10 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
     sent = [result.sent for result in results if result.sent is not None]
     starts = [result.start for result in results if result.start is not None]
     traces = [result.trace for result in results if result.trace is not None]
-    unsettled = [result.unsettled for result in results if result.unsettled is not None]
-    joined: dict[str, Any] = {
-        name: torch.cat([getattr(result, name) for result in results]) for name in TENSORS
+    measured = [name for name in OPTIONAL if all(name in result.optional() for result in results)]
+    joined: dict[str, Any] = dict.fromkeys(OPTIONAL) | {
+        name: torch.cat([getattr(result, name) for result in results])
+        for name in (*TENSORS, *measured)
     }
     return replace(
         first,
@@ -251,7 +268,6 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
         found_by=tuple(chain.from_iterable(result.found_by for result in results)),
         start=Passes.join(starts) if len(starts) == len(results) else None,
         trace=join_traces(traces) if len(traces) == len(results) else None,
-        unsettled=torch.cat(unsettled) if len(unsettled) == len(results) else None,
     )
 
 

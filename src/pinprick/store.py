@@ -31,7 +31,7 @@ _NOT_OURS = (
 def save_result(result: AttackResult, path: str | Path) -> None:
     """Write ``result`` to ``path``, aside first and then renamed, so never half a file."""
     path = Path(path)
-    tensors = {name: getattr(result, name) for name in TENSORS}
+    tensors = {name: getattr(result, name) for name in TENSORS} | result.optional()
     tensors["labels"] = result.goal.labels
     if result.goal.targets is not None:
         tensors["targets"] = result.goal.targets
@@ -42,8 +42,6 @@ def save_result(result: AttackResult, path: str | Path) -> None:
         tensors[f"{name}.forwards"], tensors[f"{name}.backwards"] = vars(passes).values()
     if result.trace is not None:
         tensors |= {f"{_TRACE}{name}": getattr(result.trace, name) for name in FIELDS}
-    if result.unsettled is not None:
-        tensors["unsettled"] = result.unsettled
     header = {"format": FORMAT, **{name: getattr(result, name) for name in _HEADER}}
     header["stages"] = list(result.stages)
     with aside(path) as place:

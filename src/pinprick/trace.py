@@ -191,7 +191,7 @@ def _counts(changed: Tensor) -> tuple[Counts, Counts]:
 def _values(goal: Goal, logits: Logits, pixels: Counts, elements: Counts) -> Tensor:
     """Margin, pixels and elements, lower is better; infinite where the goal is not met."""
     precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    margin = goal.margin(precise).float().where(logits.isfinite().all(dim=1), torch.inf)
+    margin = goal.plain.margin(precise).float().where(logits.isfinite().all(dim=1), torch.inf)
     unmet = ~goal.met(logits)
     counts = (count.float().masked_fill(unmet, torch.inf) for count in (pixels, elements))
     return torch.stack((margin, *counts), dim=1)

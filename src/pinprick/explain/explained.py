@@ -10,6 +10,7 @@ from torch import nn
 
 from pinprick.attacks import ATTACKS
 from pinprick.attacks.build import build
+from pinprick.confirm import confirm, with_noise
 from pinprick.errors import BadInput
 from pinprick.explain.explanation import Explanation
 from pinprick.explain.gradcam import gradcam
@@ -73,6 +74,9 @@ def explain_result(
         polished = _counts(result)
     if polished:
         result = polish(result, classifier, unit="pixels", max_forwards=POLISH_PASSES)
+    elif result.noise is None:
+        result = with_noise(result, classifier)
+    result = confirm(result, classifier)  # what is explained fools alone, too
     if maps is None:
         maps = gives(classifier.access, "network") and isinstance(classifier.net, nn.Module)
     true = adversarial = control = None

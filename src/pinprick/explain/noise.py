@@ -12,6 +12,7 @@ images and all their coalitions.
 import torch
 from torch import Tensor
 
+from pinprick.confirm import confirm, largest_noise
 from pinprick.errors import BadInput, NoAnswer
 from pinprick.explain.ablation import ablate
 from pinprick.explain.assemble import assemble
@@ -31,6 +32,7 @@ from pinprick.explain.shapley import shapley_values
 from pinprick.explain.spatial import Spatial, spatial_test
 from pinprick.explain.sufficiency import ask_families
 from pinprick.model import Classifier, Model, as_classifier, gives
+from pinprick.numerical_noise import guarded
 from pinprick.problem import Problem
 from pinprick.random import Streams
 from pinprick.result import AttackResult
@@ -62,6 +64,7 @@ def explain_noise(
     settings = settings or NoiseSettings()
     classifier = as_classifier(model)
     check_scores(classifier)
+    result = confirm(result, classifier)
     maps = (true_maps, adversarial_maps, control_maps)
     _check_maps(maps, result)
     here = classifier.device or result.images.device
@@ -105,7 +108,7 @@ def _measure(
     problem = Problem(
         model,
         result.images,
-        result.goal,
+        guarded(result.goal, largest_noise(result), looks=3),  # one more than in polishing
         Streams(settings.seed, result.ids),
         gradients=slopes,
         clean_logits=result.clean_logits,

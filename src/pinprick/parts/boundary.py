@@ -52,7 +52,8 @@ def nearest_boundary(
         return nearest_rivals(logits, problem.goal.labels, rivals)
 
     def leads(logits: Logits) -> Tensor:
-        return logits.gather(1, chosen(logits)) - logits.gather(1, labels)
+        lead = logits.gather(1, chosen(logits)) - logits.gather(1, labels)
+        return lead - problem.goal.slack
 
     logits, slopes = problem.logits_and_gradients(images, leads)
     distance = images.new_full((len(images),), torch.inf)

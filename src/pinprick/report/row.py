@@ -55,6 +55,9 @@ class Row:
         seconds: The time of its batch, shared out over the images that were attacked in it.
         peak_memory: Most memory that the GPU held in its batch, in bytes; None on a CPU.
         found_by: The stage of the attack that found it, where there are several.
+        noise: How far the margin may change with the batch, in logits; None if not measured.
+        within_noise: Whether the margin is no larger than that, so that another batch size may
+            decide otherwise.
         masked_gradient: Whether it was found without gradients after a search with them.
         stages: Forward and backward passes of each stage by name.
         start: The same of the attack on another model that this one began at, if there is one.
@@ -89,6 +92,8 @@ class Row:
     peak_memory: int | None
     remark: str
     found_by: str = ""
+    noise: float | None = None
+    within_noise: bool = False
     masked_gradient: bool = False
     stages: dict[str, tuple[int, int]] = field(default_factory=dict)
     start: tuple[int, int] | None = None
@@ -104,6 +109,7 @@ def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
     labels, targets = result.goal.labels.tolist(), result.goal.targets
     wanted = [None] * len(result) if targets is None else targets.tolist()
     stages = {name: _pairs(passes) for name, passes in result.stages.items()}
+    noise = [None] * len(result) if result.noise is None else result.noise.tolist()
     starts = None if result.start is None else _pairs(result.start)
     traces = None if result.trace is None else _steps(result.trace)
     rows = []
@@ -122,6 +128,7 @@ def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
                 peak_memory=result.peak_memory,
                 remark=result.remarks[i],
                 found_by=result.found_by[i] if result.found_by else "",
+                noise=noise[i],
                 stages={name: passes[i] for name, passes in stages.items()},
                 start=None if starts is None else starts[i],
                 trace=None if traces is None else traces[i],
@@ -147,6 +154,7 @@ _COLUMNS = (  # with one number per image, under the same name in both
     "backwards",
     "out_of_budget",
     "batch_size",
+    "within_noise",
     "masked_gradient",
 )
 

@@ -25,10 +25,11 @@ def _sureness(guess: Guess) -> str:
 
 def fate(row: Row) -> str:
     """How it went with one image, in a few words."""
+    doubt = ", within noise" if row.within_noise else ""
     if row.skipped:
-        return "already wrong" if row.target is None else "already there"
+        return f"already {'wrong' if row.target is None else 'there'}{doubt}"
     found_by = f" by {row.found_by}" if row.found_by else ""
-    return f"fooled{found_by}" if row.success else row.remark
+    return f"fooled{found_by}{doubt}" if row.success else f"{row.remark}{doubt}"
 
 
 def changed(row: Row) -> str:
