@@ -30,6 +30,32 @@ def test_both_splits_are_train_and_then_test(tmp_path: Path, mnist: dict[str, By
     assert torch.equal(both[7:].images(), test.images())
 
 
+def test_a_stale_cache_beside_the_raw_files_is_not_read(
+    tmp_path: Path, mnist: dict[str, Bytes]
+) -> None:
+    """Old versions of torchvision left ``processed``, and later ones read it first."""
+    (tmp_path / "MNIST" / "processed").mkdir()
+    stale = (torch.zeros(3, 28, 28, dtype=torch.uint8), torch.full((3,), 7))
+    for name in ("training.pt", "test.pt"):
+        torch.save(stale, tmp_path / "MNIST" / "processed" / name)
+    data = load_data("mnist", root=tmp_path)
+    assert data.labels.tolist() == [0, 1, 2, 3, 4]
+    assert data.pixels is not None
+    assert torch.equal(data.pixels, torch.from_numpy(mnist["t10k-images"]).unsqueeze(1))
+
+
+def test_labels_of_one_split_do_not_make_up_for_those_of_the_other(
+    tmp_path: Path, mnist: dict[str, Bytes]
+) -> None:
+    folder = tmp_path / "MNIST" / "raw"
+    train, test = folder / "train-labels-idx1-ubyte", folder / "t10k-labels-idx1-ubyte"
+    swapped = test.read_bytes(), train.read_bytes()
+    train.write_bytes(swapped[0])
+    test.write_bytes(swapped[1])
+    with pytest.raises(BadInput, match="mnist/train has 7 images and 5 labels"):
+        load_data("mnist", root=tmp_path, split="both")
+
+
 def test_fashion_mnist_has_a_folder_of_its_own(tmp_path: Path) -> None:
     write_idx_set(tmp_path / "FashionMNIST" / "raw")
     data = load_data("fashion_mnist", root=tmp_path)

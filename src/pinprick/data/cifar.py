@@ -48,7 +48,7 @@ def _load(name: str, kind: str, root: Path, split: str) -> Dataset:
         pixels = torch.from_numpy(found.data).permute(0, 3, 1, 2).contiguous()
         return pixels, torch.tensor(found.targets)
 
-    pixels, labels = read_parts(split, read)
+    pixels, labels = read_parts(name, split, read)
     return Dataset.in_memory(name, tuple(classes), pixels, labels, f"{name}/{split}")
 
 

@@ -1,7 +1,7 @@
-"""What the MNIST family shares: four idx files, which torchvision's own classes read.
+"""What the MNIST family shares: four idx files in torchvision's layout.
 
-Torchvision asks only whether the files are there. Here they are looked into as well, since one
-that was cut short while it was unpacked stays there for good.
+Torchvision's own classes do not read them here. They ask only whether the files are there, though
+one may have been cut short, and they prefer a cache that old versions left in ``processed``.
 """
 
 import gzip
@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pinprick.data.dataset import Dataset
@@ -41,21 +42,20 @@ def idx_source(name: str, title: str, kind: str, classes: Sequence[str]) -> Sour
 
 
 def _load(name: str, kind: str, classes: tuple[str, ...], root: Path, split: str) -> Dataset:
+    folder = root / kind / "raw"
+
     def read(part: str) -> tuple[Tensor, Tensor]:
-        try:
-            found = _torchvision(kind)(root, train=part == "train")
-        except Exception as error:  # a damaged file makes it raise anything
-            stem = _STEMS[part]
-            faults = [file for file in _faults(kind, root) if file.path.name.startswith(stem)]
-            if not faults and "not found" not in str(error):
-                raise
+        paths = [folder / f"{_STEMS[part]}-{what}-ubyte" for what in ("images-idx3", "labels-idx1")]
+        faults = [Unreadable(path, reason) for path in paths if (reason := _head(path)[1])]
+        if faults:
             raise BadInput(
                 f"{name}/{part} is not whole in {root} ({listed(faults)}); "
                 f"get it with: pinprick data get {name} --root {root}"
-            ) from None
-        return found.data.unsqueeze(1), found.targets
+            )
+        pixels, labels = map(_read, paths)
+        return pixels.unsqueeze(1), labels.long()
 
-    pixels, labels = read_parts(split, read)
+    pixels, labels = read_parts(name, split, read)
     return Dataset.in_memory(name, classes, pixels, labels, f"{name}/{split}")
 
 
@@ -86,20 +86,32 @@ def _faults(kind: str, root: Path) -> list[Unreadable]:
 
 def _fault(path: Path, archive: Path, md5: str) -> str:
     """What is wrong with an idx file; nothing if it is as its header and its archive say."""
+    if reason := _head(path)[1]:
+        return reason
+    if has_checksum(archive, md5) and not _same(path, archive):
+        return f"its contents are not those of {archive.name}"
+    return ""
+
+
+def _head(path: Path) -> tuple[list[int], str]:
+    """The sizes in the header of an idx file, and what is wrong with it; nothing if it fits."""
     if not path.is_file():
-        return "there is no such file"
+        return [], "there is no such file"
     dimensions = 3 if "idx3" in path.name else 1
     with path.open("rb") as file:
         head = file.read(4 * (dimensions + 1))
     if len(head) < 4 * (dimensions + 1) or head[:4] != bytes((0, 0, 8, dimensions)):
-        return "it does not start like an idx file"
+        return [], "it does not start like an idx file"
     sizes = [int.from_bytes(head[at : at + 4], "big") for at in range(4, len(head), 4)]
     wanted, came = len(head) + math.prod(sizes), path.stat().st_size
-    if wanted != came:
-        return f"it has {came} bytes and not {wanted}, as its header says"
-    if has_checksum(archive, md5) and not _same(path, archive):
-        return f"its contents are not those of {archive.name}"
-    return ""
+    fits = wanted == came
+    return sizes, "" if fits else f"it has {came} bytes and not {wanted}, as its header says"
+
+
+def _read(path: Path) -> Tensor:
+    sizes = _head(path)[0]
+    values = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8)
+    return values[4 * (len(sizes) + 1) :].view(sizes)
 
 
 def _same(path: Path, archive: Path) -> bool:

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from pinprick.errors import UnknownName
+from pinprick.errors import BadInput, UnknownName
 
 Split = Literal["train", "test", "both"]
 SPLITS: tuple[str, ...] = get_args(Split)
@@ -19,8 +19,13 @@ def parts_of(split: str) -> tuple[str, ...]:
     return ("train", "test") if split == "both" else (split,)
 
 
-def read_parts(split: str, read: Callable[[str], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    """Pixels and labels of a split, where ``read`` gives those of one part."""
-    pairs = [read(part) for part in parts_of(split)]
-    pixels, labels = zip(*pairs, strict=True)
+def read_parts(
+    name: str, split: str, read: Callable[[str], tuple[Tensor, Tensor]]
+) -> tuple[Tensor, Tensor]:
+    """Pixels and labels of a split of the set ``name``, where ``read`` gives those of one part."""
+    pairs = {part: read(part) for part in parts_of(split)}
+    for part, (some, theirs) in pairs.items():
+        if len(some) != len(theirs):  # each part by itself, as a sum may come out right
+            raise BadInput(f"{name}/{part} has {len(some)} images and {len(theirs)} labels")
+    pixels, labels = zip(*pairs.values(), strict=True)
     return torch.cat(pixels), torch.cat(labels)
