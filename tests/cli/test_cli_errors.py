@@ -23,11 +23,15 @@ GREEDY = ("--attack", "greedy")
         (("--option", "max_pixels=0"), "greedy needs max_pixels >= 1, got 0"),
         (("--option", "max_pixels"), "an option is written key=value, as in eps=8/255"),
         (("--option", "a=1", "--option", "a=2"), "the option a is given twice, as 1 and 2"),
-        (("--target", "bleu"), "no class is called 'bleu'; did you mean blue?"),
+        (("--target", "bleu"), "no class of colours is called 'bleu'; did you mean blue?"),
         (("--target", "3"), "a class of colours is a number from 0 to 2, got 3"),
         (("--target", "-1"), "a class of colours is a number from 0 to 2, got -1"),
+        (("--target", "--1"), "no class of colours is called '--1'"),
+        (("--target", "1.0"), "a class of colours is a number from 0 to 2, got 1.0"),
+        (("--label", "²"), "no class of colours is called '²'"),
+        (("--label", "9" * 5000), "a class of colours is a number from 0 to 2, got 999"),
         (("--target", "red"), "brick is labelled red already; a target must be another class"),
-        (("--label", "purple"), "no class is called 'purple'; known: blue, green, red"),
+        (("--label", "purple"), "no class of colours is called 'purple'; known: blue, green, red"),
         (("--label", "0", "--label", "1"), "2 labels for 1 pictures; give one, or one each"),
         (("--model", "colours"), "no model is called 'colours'"),
         (("--model", "torchvision:resnet5"), "did you mean resnet50"),
@@ -41,7 +45,7 @@ GREEDY = ("--attack", "greedy")
         (("--sed", "1"), "--seed"),
         (("--attack", "deepfool", "--target", "1"), "deepfool has no targeted form"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
 )
 def test_bad_options_are_one_line(
     run: Run, picture: Path, arguments: tuple[str, ...], message: str

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pinprick.cli.classes import find_class
 from pinprick.cli.console import remark
 from pinprick.cli.roll import Roll
+from pinprick.data.classes import find_class
 from pinprick.data.photographs import read_photographs
 from pinprick.data.pictures import Named, Photo, Unreadable, read_pictures
 from pinprick.errors import BadInput, NoAnswer
@@ -130,7 +130,7 @@ def find_labels(
     if given:
         if len(given) not in (1, len(photos)):
             raise BadInput(f"{len(given)} labels for {len(photos)} pictures; give one, or one each")
-        found = [find_class(text, model, count) for text in given]
+        found = [find_class(text, model.classes, count=count, owner=model.name) for text in given]
         return torch.tensor(found * (len(photos) // len(found))), ["given"] * len(photos)
     labels = logits.argmax(dim=1)
     label_from = ["model"] * len(photos)
@@ -147,7 +147,7 @@ def find_targets(
     """The class each picture is to be taken for, never its label."""
     if target == "least-likely":
         return least_likely(logits, labels)
-    wanted = find_class(target, model, logits.shape[1])
+    wanted = find_class(target, model.classes, count=logits.shape[1], owner=model.name)
     for photo, label in zip(photos, labels.tolist(), strict=True):
         if label == wanted:
             raise BadInput(

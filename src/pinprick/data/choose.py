@@ -11,10 +11,11 @@ from pathlib import Path
 import torch
 
 from pinprick.data import load_data
+from pinprick.data.classes import find_class
 from pinprick.data.dataset import Dataset
 from pinprick.data.index_file import read_index
 from pinprick.data.subset import Draw, Listed, OfClass, Range, Step, Subset, parse
-from pinprick.errors import BadInput, UnknownName
+from pinprick.errors import BadInput
 from pinprick.types import Labels, Mask
 
 
@@ -44,7 +45,10 @@ def choose(data: Dataset, step: Step) -> Dataset:
                 raise BadInput(f"there is no image {end - 1} among {len(data)} of {data.source}")
             return data[step.start : step.stop : step.step]
         case OfClass():
-            numbers = torch.tensor([find_class(name, data) for name in step.classes])
+            names, count = data.classes, len(data.classes) or None
+            numbers = torch.tensor(
+                [find_class(name, names, count=count, owner=data.name) for name in step.classes]
+            )
             return _some(data, torch.isin(data.labels, numbers), f"class={'|'.join(step.classes)}")
         case Draw():
             if step.count > len(data):
@@ -52,24 +56,6 @@ def choose(data: Dataset, step: Step) -> Dataset:
             return data[_drawn(data, step)]
         case Listed():
             return data[_positions(data, read_index(Path(step.path), data.source))]
-
-
-def find_class(text: str, data: Dataset) -> int:
-    """The number of a class, given in words or as that number."""
-    if text.isdecimal():
-        if int(text) < len(data.classes):
-            return int(text)
-        raise BadInput(
-            f"a class of {data.name} is a number from 0 to {len(data.classes) - 1}, got {text}"
-        )
-    wanted = text.casefold()
-    found = [i for i, name in enumerate(data.classes) if name.casefold() == wanted]
-    if not found:
-        raise UnknownName(f"class of {data.name}", text, data.classes)
-    if len(found) > 1:
-        numbers = " and ".join(map(str, found))
-        raise BadInput(f"{len(found)} classes are called {text!r}; give the number: {numbers}")
-    return found[0]
 
 
 def _some(data: Dataset, rows: Mask, what: str) -> Dataset:

@@ -1,0 +1,49 @@
+"""Classes as people write them: by number, or in words."""
+
+import re
+from collections.abc import Sequence
+
+from pinprick.errors import BadInput, UnknownName
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_DIGITS = 18  # that always fit 64 bits
+
+
+def is_number(text: str) -> bool:
+    """Whether ``text`` is a number, be it negative or a fraction."""
+    return _NUMBER.fullmatch(text) is not None
+
+
+def class_number(text: str) -> int | None:
+    """The class that ``text`` is the number of, from 0; None if it is no such number."""
+    whole = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+    return int(text) if whole else None
+
+
+def find_class(text: str, names: Sequence[str], *, count: int | None, owner: str) -> int:
+    """The number of the class that ``text`` names.
+
+    Args:
+        text: The number itself, or a name in upper or lower case.
+        names: Names of the classes in their order; empty if unknown.
+        count: How many classes there are; None if unknown.
+        owner: Whose classes these are, for messages.
+    """
+    text = text.strip()
+    number = class_number(text)
+    numbers = "from 0" if count is None else f"from 0 to {count - 1}"
+    if number is not None and (count is None or number < count):
+        return number
+    found = [i for i, name in enumerate(names[:count]) if name.casefold() == text.casefold()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = " and ".join(map(str, found))
+        raise BadInput(f"{len(found)} classes are called {text!r}; give the number: {several}")
+    if is_number(text):
+        raise BadInput(f"a class of {owner} is a number {numbers}, got {text:.40}")
+    if not names:
+        raise BadInput(
+            f"{owner} has no names for its classes; give a number {numbers} instead of {text!r}"
+        )
+    raise UnknownName(f"class of {owner}", text, names)
