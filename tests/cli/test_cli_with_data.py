@@ -92,6 +92,51 @@ def test_other_names_are_said_and_go_by_number(run: Run) -> None:
     assert "call 3 of 3 classes by other names, such as 'red' and 'r'" in shell.err
 
 
+def write_numbers(form: str, labels: list[int]) -> str:
+    """A set of blue images with these labels and no names; what --data calls it."""
+    pixels = torch.zeros(len(labels), 3, 8, 8, dtype=torch.uint8)
+    pixels[:, 2] = 200
+    if form == "tensors":
+        save_file({"images": pixels, "labels": torch.tensor(labels)}, "n.safetensors")
+        return "tensors:n.safetensors"
+    lines = ["file,label"]
+    for row, label in enumerate(labels):
+        path = Path("numbers") / str(label) / f"{row}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (0, 0, 200)).save(path)
+        lines.append(f"{path},{label}")
+    Path("n.csv").write_text("\n".join(lines))
+    return {"csv": "csv:n.csv", "folder": "folder:numbers"}[form]
+
+
+@pytest.mark.parametrize(
+    ("form", "model"),
+    [("tensors", "colours"), ("csv", "colours"), ("folder", "colours"), ("tensors", "nameless")],
+)
+def test_numbers_are_the_models_classes(run: Run, form: str, model: str) -> None:
+    data = write_numbers(form, [0, 0, 1])  # the model's last class is not among them
+    chosen = ("--model", f"cli_test_models:{model}", *GREEDY[2:])
+    shell = run("attack", *chosen, "--data", data)
+    assert shell.status == 0
+    assert [row["label"] for row in json.loads(shell.out)["images"]] == [0, 0, 1]
+    some = run("attack", *chosen, "--data", f"{data}[class=1]")
+    assert [row["label"] for row in json.loads(some.out)["images"]] == [1]
+
+
+@pytest.mark.parametrize("form", ["tensors", "csv", "folder"])
+@pytest.mark.parametrize("label", [3, 999_999_999])
+def test_a_number_that_the_model_lacks_is_one_line(run: Run, form: str, label: int) -> None:
+    data = write_numbers(form, [0, label])
+    shell = run("attack", *GREEDY, "--data", data)
+    assert (shell.status, shell.out) == (2, "")
+    assert shell.err.startswith(f"pinprick: image 1 of {data}")
+    assert f"is labelled {label}, but colours has 3 classes, numbered from 0 to 2" in shell.err
+    assert len(shell.err.splitlines()) == 1
+    check = run("data", "check", data, "--json")
+    (part,) = json.loads(check.out)["parts"]
+    assert part["by_class"] == {"class 0": 1, f"class {label}": 1}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

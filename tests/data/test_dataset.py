@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from pinprick import BadInput, Classifier
+from pinprick.data.check import by_class
 from pinprick.data.dataset import Dataset
 from pinprick.zoo.prepare import as_it_is, short_side_and_crop
 
@@ -100,3 +101,16 @@ def test_labels_that_do_not_fit_are_refused() -> None:
     wrong = torch.tensor([0, 1, 0, 2, 0, 0])
     with pytest.raises(BadInput, match="image 3 of small/test is labelled 2, but there are 2"):
         replace(whole, labels=wrong)
+
+
+def test_labels_without_names_are_numbers_from_0() -> None:
+    whole = replace(small(), classes=(), labels=torch.tensor([0, 3, 5, 3, 0, 900]))
+    assert whole.class_name(900) == "class 900"
+    assert by_class(whole) == {"class 0": 2, "class 3": 2, "class 5": 1, "class 900": 1}
+    with pytest.raises(BadInput, match="image 2 of small/test is labelled -1"):
+        replace(whole, labels=torch.tensor([0, 1, -1, 0, 0, 0]))
+
+
+def test_images_have_pixels() -> None:
+    with pytest.raises(BadInput, match=r"images of small/test are empty: 3 x 0 x 8"):
+        replace(small(), pixels=torch.zeros(6, 3, 0, 8, dtype=torch.uint8))

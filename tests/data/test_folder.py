@@ -30,6 +30,36 @@ def test_classes_and_files_come_in_the_order_of_their_names(tmp_path: Path) -> N
     assert data.images(model).shape == (5, 3, 4, 4)
 
 
+def test_folders_named_by_numbers_are_those_classes(tmp_path: Path) -> None:
+    fill(tmp_path, "10/a.png", "2/b.png", "007/c.png", "2/d.png")
+    data = load_data(f"folder:{tmp_path}")
+    assert data.labels.tolist() == [2, 2, 7, 10]
+    assert [file.name for file in data.files] == ["b.png", "d.png", "c.png", "a.png"]
+    assert data.classes == ()
+
+
+def test_splits_by_number_need_not_hold_the_same_classes(tmp_path: Path) -> None:
+    fill(tmp_path, "train/0/a.png", "train/1/b.png", "test/01/c.png")
+    assert load_data(f"folder:{tmp_path}", split="both").labels.tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("1/a.png", "01/b.png"), "two folders for class 1: 01 and 1"),
+        (("-1/a.png", "1/b.png"), "'-1' is no class number"),
+        (("1.0/a.png", "2.0/b.png"), r"'1\.0' is no class number"),
+        ((f"{'9' * 40}/a.png",), "'999.*' is no class number"),
+    ],
+)
+def test_numbers_that_are_no_classes_are_refused(
+    tmp_path: Path, names: tuple[str, ...], message: str
+) -> None:
+    fill(tmp_path, *names)
+    with pytest.raises(BadInput, match=message):
+        load_data(f"folder:{tmp_path}")
+
+
 @pytest.mark.parametrize("name", ["test", "val"])
 def test_splits_are_folders_of_their_names(tmp_path: Path, name: str) -> None:
     fill(tmp_path, "train/cat/a.png", "train/dog/b.png", f"{name}/cat/c.png", f"{name}/dog/d.png")

@@ -7,6 +7,7 @@ from PIL import Image
 
 from pinprick import BadInput
 from pinprick.data import load_data
+from pinprick.data.check import by_class
 
 NIPS = "ImageId,URL,TrueLabel,TargetClass\nab12,https://a.b/c,306,779\ncd34,,1,1000\n"
 
@@ -40,7 +41,14 @@ def test_a_plain_list_has_numbers_from_0_or_words(tmp_path: Path) -> None:
     assert (words.classes, words.labels.tolist()) == (("cat", "hen"), [1, 0, 1])
     assert words.files[0] == tmp_path / "a.png"
     numbers = load_data(write(tmp_path, "\ufefffile,label\na.png,2\nb.png,0\n"))
-    assert (numbers.classes, numbers.labels.tolist()) == (("class 0", "class 1", "class 2"), [2, 0])
+    assert (numbers.classes, numbers.labels.tolist()) == ((), [2, 0])
+    assert numbers.class_name(2) == "class 2"
+
+
+def test_a_large_number_takes_no_memory(tmp_path: Path) -> None:
+    data = load_data(write(tmp_path, "file,label\na.png,999999999\n"))
+    assert data.labels.tolist() == [999999999]
+    assert by_class(data) == {"class 999999999": 1}
 
 
 @pytest.mark.parametrize(
@@ -50,6 +58,12 @@ def test_a_plain_list_has_numbers_from_0_or_words(tmp_path: Path) -> None:
         (NIPS.replace("306", "0"), "TrueLabel in line 2 of .* from 1 to 1000, got '0'"),
         (NIPS.replace("1000", "cat"), "TargetClass in line 3 of .*, got 'cat'"),
         ("file,label\na.png,1\nb.png,cat\n", "label in line 3 of .* from 0, got 'cat'"),
+        ("file,label\na.png,1\nb.png,1.0\n", r"label in line 3 of .* from 0, got '1\.0'"),
+        ("file,label\na.png,1.0\nb.png,2.0\n", r"label in line 2 of .* from 0, got '1\.0'"),
+        ("file,label\na.png,cat\nb.png,-1\n", "label in line 2 of .* from 0, got 'cat'"),
+        ("file,label\na.png,-1\nb.png,-1\n", "label in line 2 of .* from 0, got '-1'"),
+        ("file,label\na.png,1\nb.png,²\n", "label in line 3 of .* from 0, got '²'"),
+        (f"file,label\na.png,{'9' * 5000}\n", "label in line 2 of .* from 0, got '999"),
         ("file,label\na.png,cat\nb.png,\n", "label in line 3 of .* is empty"),
         ("file,label\na.png,cat\nb.p", "line 3 of .* has 1 fields and its header 2"),
         ("name,class\na,b\n", "must have the columns ImageId and TrueLabel, or file and label"),

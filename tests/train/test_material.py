@@ -47,6 +47,30 @@ def test_without_metadata_the_file_gives_the_name(tmp_path: Path) -> None:
     assert (material.name, material.train.classes) == ("pets", ("0", "1", "2"))
 
 
+def save_parts(folder: Path, train: list[int], test: list[int]) -> str:
+    for part, labels in (("train", train), ("test", test)):
+        images = torch.zeros(len(labels), 3, 8, 8, dtype=torch.uint8)
+        held = {"images": images, "labels": torch.tensor(labels)}
+        save_file(held, folder / f"{part}.safetensors")
+    return f"tensors:{folder}"
+
+
+def test_labels_that_are_numbers_give_classes_up_to_the_highest(tmp_path: Path) -> None:
+    material = read_material(save_parts(tmp_path, [0, 1, 3, 3], [0, 2]))
+    assert material.train.classes == material.test.classes == ("0", "1", "2", "3")
+    assert material.test.labels.tolist() == [0, 2]
+
+
+def test_a_number_above_all_training_images_is_no_class(tmp_path: Path) -> None:
+    message = "label 999999999 .* needs 1000000000 classes, but there are 2 training images"
+    with pytest.raises(BadInput, match=message):
+        read_material(save_parts(tmp_path, [0, 1], [999_999_999]))
+    held = {**tensors(), "train_labels": torch.arange(9) + 999_999_991}
+    save_file(held, tmp_path / "pets.safetensors")
+    with pytest.raises(BadInput, match=r"label 999999999 .* but there are 9 training images"):
+        read_material(str(tmp_path / "pets.safetensors"))
+
+
 def test_classes_may_stand_between_commas(tmp_path: Path) -> None:
     save_file(tensors(), tmp_path / "pets.safetensors", {"classes": "cat, dog, owl"})
     assert read_material(str(tmp_path / "pets.safetensors")).test.classes == ("cat", "dog", "owl")
@@ -60,7 +84,10 @@ def test_classes_may_stand_between_commas(tmp_path: Path) -> None:
         ({"test_images": torch.zeros(6, 32, 32, dtype=torch.uint8)}, {}, "must be 8-bit and of"),
         ({"test_images": torch.zeros(6, 3, 8, 8, dtype=torch.uint8)}, {}, r"\(3, 32, 32\) in"),
         ({"train_labels": torch.rand(9)}, {}, "train_labels of .* one whole number"),
+        ({"train_labels": torch.full((9,), torch.nan)}, {}, "train_labels of .* one whole number"),
         ({"train_labels": torch.arange(8)}, {}, "has 9 images and 8 labels"),
+        ({"train_labels": torch.arange(0)}, {}, "has 9 images and 0 labels"),
+        ({"train_labels": torch.arange(9) - 1}, {}, "image 0 of .* is labelled -1"),
         ({"train_labels": torch.arange(9)}, {"classes": CLASSES}, "labelled 3, but there are 3"),
         ({}, {"classes": '["cat"'}, "classes in the metadata of .* must be a JSON list"),
     ],

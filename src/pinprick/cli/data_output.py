@@ -56,13 +56,13 @@ def print_report(report: Report) -> None:
     for part in report.parts:
         contents = f"contents {part.contents}" if part.contents else "not whole"
         typer.echo(f"{part.source}: {part.images} images, {contents}")
-    if len(report.parts[0].by_class) > _MOST:
+    names = list(dict.fromkeys(name for part in report.parts for name in part.by_class))
+    if len(names) > _MOST:
         for part in report.parts:
             typer.echo(f"{part.source}: {_span(part)}")
     else:
         columns = ("class", *(f">{_heading(part)}" for part in report.parts))
-        names = report.parts[0].by_class
-        rows = [(n, *(str(part.by_class[n]) for part in report.parts)) for n in names]
+        rows = [(n, *(str(part.by_class.get(n, 0)) for part in report.parts)) for n in names]
         print_table(columns, rows)
     if not report.faults:
         typer.echo(f"{report.name}: nothing to put right")

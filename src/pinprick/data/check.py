@@ -1,6 +1,7 @@
 """Is a set whole? Files, checksums, images by class, and a hash of all its contents."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,13 +66,20 @@ def check_data(name: str, *, root: str | Path | None = None, watch: Watch | None
 
 
 def by_class(data: Dataset) -> dict[str, int]:
-    """How many images each class has; numbers tell apart classes of the same name."""
-    counts = data.labels.bincount(minlength=len(data.classes)).tolist()
-    names = [
-        name if data.classes.count(name) == 1 else f"{name} ({number})"
-        for number, name in enumerate(data.classes)
-    ]
-    return dict(zip(names, counts, strict=True))
+    """How many images each class has; numbers tell apart classes of the same name.
+
+    Where classes have no names, those without an image are unknown.
+    """
+    if not data.classes:
+        found, counts = data.labels.unique(return_counts=True)
+        names = map(data.class_name, found.tolist())
+        return dict(zip(names, counts.tolist(), strict=True))
+    repeated = {name for name, times in Counter(data.classes).items() if times > 1}
+    counts = data.labels.bincount(minlength=len(data.classes))
+    return {
+        f"{name} ({number})" if name in repeated else name: count
+        for number, (name, count) in enumerate(zip(data.classes, counts.tolist(), strict=True))
+    }
 
 
 def fingerprint(data: Dataset, watch: Watch | None = None) -> tuple[str, list[Unreadable]]:
@@ -97,7 +105,7 @@ def fingerprint(data: Dataset, watch: Watch | None = None) -> tuple[str, list[Un
         total.update(digest + label.to_bytes(8, "little"))
         first, other = seen.setdefault(digest, (path, label))
         if other != label:
-            names = f"{data.classes[label]} here and {data.classes[other]} there"
+            names = f"{data.class_name(label)} here and {data.class_name(other)} there"
             faults.append(Unreadable(path, f"the same picture as {first}: {names}"))
         if watch is not None:
             watch(done, len(data))

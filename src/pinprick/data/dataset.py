@@ -24,7 +24,8 @@ class Dataset:
 
     Attributes:
         name: What the set is called, as in "cifar10".
-        classes: Names of the classes, in the order of the labels.
+        classes: Names of the classes, in the order of the labels; empty where labels are bare
+            numbers, whose meaning and range the model knows.
         labels: The class of each image.
         pixels: All images as 8-bit values; None where they are read from files.
         files: One picture file for each image; none where there are pixels.
@@ -46,13 +47,17 @@ class Dataset:
         count = len(self.files) if self.pixels is None else len(self.pixels)
         if not len(self.labels) == len(self.indices) == count:
             raise BadInput(f"{self.source} has {count} images and {len(self.labels)} labels")
-        wrong = ((self.labels < 0) | (self.labels >= len(self.classes))).nonzero()
-        if len(wrong):
-            row = int(wrong[0])
-            raise BadInput(
-                f"image {int(self.indices[row])} of {self.source} is labelled "
-                f"{int(self.labels[row])}, but there are {len(self.classes)} classes"
-            )
+        if self.pixels is not None and not self.pixels.shape[1:].numel():
+            size = " x ".join(map(str, self.pixels.shape[1:]))
+            raise BadInput(f"images of {self.source} are empty: {size}")
+        count = len(self.classes)
+        wrong = self.labels < 0
+        if count:
+            wrong = wrong | (self.labels >= count)
+        if wrong.any():
+            row = int(wrong.nonzero()[0])
+            known = f"there are {count} classes" if count else "classes count from 0"
+            raise BadInput(f"{self.where(row)} is labelled {int(self.labels[row])}, but {known}")
 
     @classmethod
     def in_memory(
@@ -74,6 +79,15 @@ class Dataset:
             indices=self.indices[numbers],
             targets=None if self.targets is None else self.targets[numbers],
         )
+
+    def class_name(self, label: int) -> str:
+        """The class in words, or its number where the names are unknown."""
+        return self.classes[label] if self.classes else f"class {label}"
+
+    def where(self, row: int) -> str:
+        """Which image stands in a row: its number, its source, and its file if it has one."""
+        file = f" ({self.files[row].name})" if self.files else ""
+        return f"image {int(self.indices[row])} of {self.source}{file}"
 
     def images(self, model: Classifier | None = None) -> Images:
         """All images in [0, 1]; files are prepared as ``model`` wants them."""

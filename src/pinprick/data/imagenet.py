@@ -33,14 +33,15 @@ def load(root: Path, split: str) -> Dataset:
         folder = find_home(root) / _FOLDERS[part]
         if not folder.is_dir():
             raise BadInput(f"imagenet/{part} is not in {root}; {_way(root, part)}")
-        folders, found, found_labels = list_pictures(folder)
-        if len(folders) != len(classes):
+        found, folders = list_pictures(folder)
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(folders))}
+        if len(numbers) != len(classes):
             raise BadInput(
-                f"{folder} holds {len(folders)} class folders and not {len(classes)}; "
+                f"{folder} holds {len(numbers)} class folders and not {len(classes)}; "
                 "a part of ImageNet can be read as folder:PATH"
             )
         files += found
-        labels += found_labels
+        labels += [numbers[name] for name in folders]
     return Dataset(
         name="imagenet",
         classes=classes,
@@ -91,7 +92,7 @@ def faults(root: Path) -> list[Unreadable]:
     for part, count in _COUNTS.items():
         folder = find_home(root) / _FOLDERS[part]
         if folder.is_dir():
-            came = len(list_pictures(folder)[1])
+            came = len(list_pictures(folder)[0])
             if came != count:
                 found.append(Unreadable(folder, f"it holds {came} pictures and not {count}"))
     return found

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from pinprick.data.classes import class_number, is_number
 from pinprick.data.dataset import Dataset
 from pinprick.errors import BadInput
 from pinprick.zoo.imagenet import imagenet_classes
@@ -75,25 +76,26 @@ def _numbers(
     """Classes as numbers from 0, where the column counts from ``first``."""
     found = []
     for line, text in enumerate(texts, start=2):
-        number = int(text) if text.isdecimal() else -1
-        if number < first or (count is not None and number >= count + first):
+        number = class_number(text)
+        if number is None or number < first or (count is not None and number >= count + first):
             end = "" if count is None else f" to {count - 1 + first}"
             raise BadInput(
-                f"{column} in line {line} of {path} must be a number from {first}{end}, "
-                f"got {text!r}"
+                f"{column} in line {line} of {path} must be a whole number from {first}{end}, "
+                f"got {text!r:.40}"
             )
         found.append(number - first)
     return found
 
 
 def _labels(path: Path, texts: Sequence[str]) -> tuple[list[int], tuple[str, ...]]:
-    if any(text.isdecimal() for text in texts):
-        numbers = _numbers(path, "label", texts, None, first=0)
-        return numbers, tuple(f"class {number}" for number in range(max(numbers) + 1))
+    """The class of each row, and the names of the classes where labels are words."""
+    if any(map(is_number, texts)):
+        return _numbers(path, "label", texts, None, first=0), ()
     words = tuple(sorted(set(texts)))
     if "" in words:
         raise BadInput(f"label in line {texts.index('') + 2} of {path} is empty")
-    return [words.index(text) for text in texts], words
+    numbers = {word: number for number, word in enumerate(words)}
+    return [numbers[text] for text in texts], words
 
 
 def _find(folder: Path, name: str) -> Path:

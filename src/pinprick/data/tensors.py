@@ -31,10 +31,7 @@ def load(path: Path, split: str) -> Dataset:
     else:
         read, source = [read_tensors(path)], name
     pixels, labels, classes = zip(*read, strict=True)
-    every = torch.cat(labels)
-    count = int(every.max()) + 1 if len(every) else 0
-    words = classes[0] or tuple(f"class {i}" for i in range(count))
-    return Dataset.in_memory(name, words, torch.cat(pixels), every, source)
+    return Dataset.in_memory(name, classes[0], torch.cat(pixels), torch.cat(labels), source)
 
 
 def read_tensors(path: Path) -> tuple[Tensor, Tensor, tuple[str, ...]]:

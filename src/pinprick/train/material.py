@@ -7,7 +7,7 @@ height x width, and whole numbers), with ``name`` and ``classes`` (a JSON list) 
 
 import json
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -127,7 +127,7 @@ def read_material(name: str, *, root: str | Path | None = None) -> Material:
     if name.endswith(".safetensors") and ":" not in name:
         return read_tensor_file(Path(name).expanduser())
     train, test = (load_data(name, root=root, split=split) for split in ("train", "test"))
-    return Material(name, train, test)
+    return Material(name, *_with_classes(train, test))
 
 
 def read_tensor_file(path: Path) -> Material:
@@ -143,14 +143,28 @@ def read_tensor_file(path: Path) -> Material:
     except (SafetensorError, OSError) as error:
         raise BadInput(f"{path} is no safetensors file, or half of one ({error})") from None
     name = metadata.get("name", path.stem)
-    highest = max(int(tensors[f"{split}_labels"].max()) for split in ("train", "test"))
-    classes = _classes(metadata.get("classes", ""), path) or tuple(map(str, range(highest + 1)))
+    classes = _classes(metadata.get("classes", ""), path)
     parts = []
     for split in ("train", "test"):
         images, labels = tensors[f"{split}_images"], tensors[f"{split}_labels"]
         check_tensors(images, labels, path, f"{split}_")
         parts.append(Dataset.in_memory(name, classes, images, labels.long(), f"{name}/{split}"))
-    return Material(name, *parts)
+    return Material(name, *_with_classes(*parts))
+
+
+def _with_classes(train: Dataset, test: Dataset) -> tuple[Dataset, Dataset]:
+    """Both splits; where labels are bare numbers, with classes from 0 to the highest."""
+    if train.classes or test.classes or not len(train) or not len(test):
+        return train, test
+    part = max(train, test, key=lambda some: int(some.labels.max()))
+    highest = int(part.labels.max())
+    if highest >= len(train):  # else the network would grow with a number in a file
+        raise BadInput(
+            f"label {highest} of {part.source} needs {highest + 1} classes, but there are "
+            f"{len(train)} training images; name the classes, or number them from 0"
+        )
+    classes = tuple(map(str, range(highest + 1)))
+    return replace(train, classes=classes), replace(test, classes=classes)
 
 
 def _classes(text: str, path: Path) -> tuple[str, ...]:
