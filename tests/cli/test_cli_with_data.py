@@ -138,6 +138,37 @@ def test_a_number_that_the_model_lacks_is_one_line(run: Run, form: str, label: i
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--data", "folder:synsets"),
+        ("--data", "csv:synsets.csv"),
+        ("synsets/n01440764", "synsets/n01443537/0.png"),
+        ("synsets/n01440764/0.png", "a.png", "--label", "n01440764", "--label", "n01443537"),
+    ],
+    ids=" ".join,
+)
+def test_synsets_of_imagenet_are_understood(run: Run, arguments: tuple[str, ...]) -> None:
+    lines = ["file,label"]
+    for name in ("n01443537", "n01440764"):  # goldfish is class 1 and tench class 0
+        path = Path("synsets") / name / "0.png"
+        path.parent.mkdir(parents=True)
+        Image.new("RGB", (8, 8), (9, 9, 200)).save(path)
+        lines.insert(1, f"{path},{name}")
+    Image.new("RGB", (8, 8), (9, 9, 200)).save("a.png")
+    Path("synsets.csv").write_text("\n".join(lines))
+    model = ("--model", "cli_test_models:thousand", *GREEDY[2:])
+    shell = run("attack", *model, *arguments)
+    assert [row["label"] for row in json.loads(shell.out)["images"]] == [0, 1]
+    assert "model" not in {row["label_from"] for row in json.loads(shell.out)["images"]}
+
+
+def test_a_folder_of_class_folders_is_a_set(run: Run) -> None:
+    shell = run("attack", *GREEDY, "folders")
+    assert shell.err.startswith("pinprick: there is no picture to work on; class folders are read")
+    assert shell.err.endswith("by --data folder:folders\n")
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--data", "fashion_sample"), "has images of 28 x 28, but colours takes 8 x 8"),

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from pinprick import BadInput, Classifier
+from pinprick import BadInput, Classifier, UnknownName
 from pinprick.data.agree import agree
+from pinprick.data.classes import find_class
 from pinprick.data.dataset import Dataset
+from pinprick.zoo.imagenet import imagenet_classes, synset_numbers
 
 TEN = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -41,7 +43,7 @@ def test_names_that_are_other_numbers_are_said() -> None:
     digits = [str(number + 1) for number in range(10)]
     same, said = agree(numbered(1, 2), model(digits), 10)
     assert same.labels.tolist() == [1, 2]
-    assert said == "net calls class 1 '2'; labels of csv:a go by number"
+    assert said == "net calls class 1 '2'; labels go by number"
     assert agree(numbered(1, 2), model([str(number) for number in range(10)]), 10)[1] == ""
 
 
@@ -60,3 +62,69 @@ def test_names_may_be_some_of_the_models_in_any_order() -> None:
 def test_a_name_that_the_model_lacks_is_named(classes: tuple[str, ...], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         agree(numbered(0, 1, classes=classes), model([*TEN[:8], "crane", "Crane"]), 10)
+
+
+SYNSETS = ("n01440764", "n02012849", "n03126707")  # tench, crane (bird), crane
+
+
+@pytest.mark.parametrize("named", ["in words", "not at all", "by synsets"])
+def test_synsets_are_the_classes_of_an_imagenet_model(named: str) -> None:
+    names = {"in words": imagenet_classes(), "not at all": (), "by synsets": list(synset_numbers())}
+    same, _ = agree(numbered(0, 1, 2, classes=SYNSETS), model(names[named]), 1000)
+    assert same.labels.tolist() == [0, 134, 517]
+
+
+def test_a_model_of_some_synsets_goes_by_their_names() -> None:
+    same, _ = agree(numbered(0, 1, 2, classes=SYNSETS), model(SYNSETS[::-1]), 3)
+    assert same.labels.tolist() == [2, 1, 0]
+
+
+def test_synsets_in_other_words_are_said() -> None:
+    words = [f"{name}, of some kind" for name in imagenet_classes()]
+    same, said = agree(numbered(0, 1, classes=SYNSETS[:2]), model(words), 1000)
+    assert same.labels.tolist() == [0, 134]
+    assert said == (
+        "csv:a and net call 2 of 2 classes by other names, such as 'tench' and "
+        "'tench, of some kind'; labels go by ImageNet's synsets"
+    )
+
+
+def test_synsets_mean_nothing_to_another_model() -> None:
+    with pytest.raises(BadInput, match="net has no class called 'n01440764'"):
+        agree(numbered(0, 1, 2, classes=SYNSETS), model(), 10)
+
+
+def test_a_synset_that_is_not_of_imagenet_is_named() -> None:
+    classes = (*SYNSETS[:2], "n99999999")
+    with pytest.raises(BadInput, match="net has no class called 'n99999999'"):
+        agree(numbered(0, 1, 2, classes=classes), model(imagenet_classes()), 1000)
+
+
+def test_synsets_and_words_may_be_mixed() -> None:
+    mixed = numbered(0, 1, classes=("n02012849", "tench"))
+    same, said = agree(mixed, model(imagenet_classes()), 1000)
+    assert (same.labels.tolist(), said) == ([134, 0], "")
+
+
+def test_names_beyond_the_models_scores_do_not_count() -> None:
+    with pytest.raises(BadInput, match="net has no class called 'truck'"):
+        agree(numbered(0, classes=["truck"]), model(), 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "number"),
+    [
+        ("n02012849", imagenet_classes(), 134),
+        ("N02012849", (), 134),
+        ("n02012849", SYNSETS, 1),
+        ("Tench", SYNSETS, 0),
+        ("crane", SYNSETS, 2),
+    ],
+)
+def test_a_class_may_be_given_by_its_synset(text: str, names: Sequence[str], number: int) -> None:
+    assert find_class(text, names, count=len(names) or 1000, owner="net") == number
+
+
+def test_a_synset_that_is_not_there_is_unknown() -> None:
+    with pytest.raises(UnknownName, match="no class of net is called 'n01440764'"):
+        find_class("n01440764", TEN, count=10, owner="net")

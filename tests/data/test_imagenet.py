@@ -9,11 +9,13 @@ import pytest
 import torch
 from PIL import Image
 
-from pinprick import BadInput
+from pinprick import BadInput, Classifier
 from pinprick.data import load_data
+from pinprick.data.agree import agree
 from pinprick.data.sources import find_source
+from pinprick.zoo.imagenet import imagenet_classes, synset_numbers
 
-WNIDS = [f"n{number:08}" for number in range(1000)]
+WNIDS = list(synset_numbers())
 
 
 def jpeg(value: int) -> bytes:
@@ -88,9 +90,36 @@ def test_without_archives_it_says_where_they_go(tmp_path: Path) -> None:
             load_data("imagenet", root=tmp_path, download=download)
 
 
-def test_a_part_of_the_classes_is_refused(tmp_path: Path) -> None:
-    for name in ("n01", "n02"):
-        (tmp_path / "val" / name).mkdir(parents=True)
-        (tmp_path / "val" / name / "a.jpeg").write_bytes(jpeg(1))
-    with pytest.raises(BadInput, match="holds 2 class folders and not 1000"):
+def test_synsets_are_those_of_timm_in_the_order_of_the_classes() -> None:
+    info = pytest.importorskip("timm.data").ImageNetInfo()
+    assert info.label_names() == WNIDS
+    assert list(synset_numbers().values()) == list(range(1000))
+    described = [info.index_to_description(number).lower() for number in range(1000)]
+    for number, name in enumerate(imagenet_classes()):
+        if name not in ("crane bird", "maillot tank suit"):  # torchvision tells twins apart
+            assert name.lower() in described[number]
+
+
+def fill(folder: Path, names: list[str]) -> None:
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        (folder / name / "a.jpeg").write_bytes(jpeg(1))
+
+
+def test_a_part_of_the_classes_is_a_folder_of_ones_own(tmp_path: Path) -> None:
+    fill(tmp_path / "val", [WNIDS[5], WNIDS[2]])
+    with pytest.raises(BadInput, match="holds 2 class folders and not 1000") as error:
+        load_data("imagenet", root=tmp_path)
+    name = f"folder:{tmp_path / 'val'}"
+    assert str(error.value).endswith(f"a part of ImageNet is read as {name}")
+    model = Classifier(torch.nn.Flatten(), classes=imagenet_classes(), name="net")
+    same, said = agree(load_data(name), model, 1000)
+    assert (same.labels.tolist(), said) == ([2, 5], "")
+
+
+@pytest.mark.parametrize("odd", ["0", "n99999999"])
+def test_a_thousand_folders_must_be_the_synsets(tmp_path: Path, odd: str) -> None:
+    every = [str(number) for number in range(1000)] if odd == "0" else [*WNIDS[1:], odd]
+    fill(tmp_path / "val", every)
+    with pytest.raises(BadInput, match=f"'{odd}' in .*val is no synset of ImageNet, .*n01440764"):
         load_data("imagenet", root=tmp_path)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pinprick.cli.console import remark
 from pinprick.cli.roll import Roll
-from pinprick.data.classes import find_class
+from pinprick.data.classes import called, find_class
 from pinprick.data.photographs import read_photographs
 from pinprick.data.pictures import Named, Photo, Unreadable, read_pictures
 from pinprick.errors import BadInput, NoAnswer
@@ -54,7 +54,7 @@ def read_inputs(
     for file in unreadable:
         remark(f"pinprick: {file.path}: {file.reason}")
     if not found:
-        raise BadInput("there is no picture to work on")
+        raise BadInput(f"there is no picture to work on{_class_folders(paths)}")
     for photo in found:
         if photo.remark and not quiet:
             remark(f"{photo.path}: {photo.remark}")
@@ -76,6 +76,14 @@ def read_inputs(
         targets=None if target is None else find_targets(target, photos, model, logits, true),
         ids=heard,
     )
+
+
+def _class_folders(paths: Sequence[Path]) -> str:
+    """The way out for folders that hold no pictures but other folders."""
+    folders = [
+        path for path in paths if path.is_dir() and any(each.is_dir() for each in path.iterdir())
+    ]
+    return f"; class folders are read by --data folder:{folders[0]}" if folders else ""
 
 
 def prepare(photos: Sequence[Photo], model: Classifier) -> Tensor:
@@ -135,8 +143,9 @@ def find_labels(
     labels = logits.argmax(dim=1)
     label_from = ["model"] * len(photos)
     for i, photo in enumerate(photos):
-        if photo.label is not None and photo.label in model.classes:
-            labels[i] = model.classes.index(photo.label)
+        known = called(photo.label, model.classes, count) if photo.label else []
+        if len(known) == 1:
+            labels[i] = known[0]
             label_from[i] = "known"
     return labels, label_from
 

@@ -10,14 +10,15 @@ from pinprick.data.classes import class_number
 from pinprick.data.dataset import Dataset
 from pinprick.errors import BadInput
 from pinprick.model import Classifier
+from pinprick.zoo.imagenet import imagenet_classes, synset_numbers
 
 
 def agree(data: Dataset, model: Classifier, count: int) -> tuple[Dataset, str]:
     """The set with labels in the model's classes, and a remark where their names differ.
 
     Labels that are bare numbers are the model's class numbers. Named classes go by name if the
-    model has each of the names once, in whatever order. Otherwise they go by number, and there must
-    be as many of them.
+    model has each of the names once, in whatever order. Synsets of ImageNet are its classes where
+    the model has a thousand. Otherwise classes go by number, and there must be as many of them.
 
     Args:
         data: The set.
@@ -26,27 +27,53 @@ def agree(data: Dataset, model: Classifier, count: int) -> tuple[Dataset, str]:
     """
     if not data.classes:
         return data, _agree_by_number(data, model, count)
-    ours, theirs = _plain(data.classes), _plain(model.classes)
+    ours, theirs = _plain(data.classes), _plain(model.classes[:count])
     times = Counter(theirs)
-    if all(times[name] == 1 for name in ours):
-        numbers = torch.tensor([theirs.index(name) for name in ours])
-        if numbers.tolist() == list(range(count)):
-            return data, ""
-        targets = None if data.targets is None else numbers[data.targets]
-        mapped = replace(data, classes=model.classes, labels=numbers[data.labels], targets=targets)
-        return mapped, f"classes of {data.name} are numbered as {model.name} numbers those names"
-    if len(ours) != count:
-        raise BadInput(
-            f"{data.name} has {len(ours)} classes and {model.name} gives {count} scores; "
-            f"{_reason(data, model, times)}"
-        )
-    odd = [i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b]
-    if not odd:
-        return data, ""
-    first = odd[0]
-    return data, (
-        f"{data.name} and {model.name} call {len(odd)} of {count} classes by other names, such as "
-        f"{data.classes[first]!r} and {model.classes[first]!r}; labels go by number"
+    synsets = synset_numbers()
+    numbers, by_synset = [], False
+    for name, plain in zip(data.classes, ours, strict=True):
+        if times[plain] == 1:
+            numbers.append(theirs.index(plain))
+        elif plain in synsets and count == len(synsets):
+            numbers.append(synsets[plain])
+            by_synset = True
+        elif len(ours) == count:
+            said = _other_names(data, data.classes, model, range(count))
+            return data, said and f"{said}; labels go by number"
+        else:
+            raise BadInput(
+                f"{data.name} has {len(ours)} classes and {model.name} gives {count} scores; "
+                f"{_reason(name, times[plain], model)}"
+            )
+    if by_synset:
+        words = imagenet_classes()
+        said = _other_names(data, [words[number] for number in numbers], model, numbers)
+        said = said and f"{said}; labels go by ImageNet's synsets"
+    elif numbers == list(range(count)):
+        said = ""
+    else:
+        said = f"classes of {data.name} are numbered as {model.name} numbers those names"
+    return _mapped(data, numbers, model), said
+
+
+def _mapped(data: Dataset, numbers: Sequence[int], model: Classifier) -> Dataset:
+    """The set with class ``numbers[i]`` of the model for its own class i."""
+    table = torch.tensor(numbers)
+    targets = None if data.targets is None else table[data.targets]
+    return replace(data, classes=model.classes, labels=table[data.labels], targets=targets)
+
+
+def _other_names(
+    data: Dataset, names: Sequence[str], model: Classifier, numbers: Sequence[int]
+) -> str:
+    """A remark where the model calls its classes ``numbers`` by other names; else nothing."""
+    pairs = [(name, model.class_name(i)) for name, i in zip(names, numbers, strict=True)]
+    odd = [(one, other) for one, other in pairs if _plain([one]) != _plain([other])]
+    if not model.classes or not odd:
+        return ""
+    return (
+        f"{data.name} and {model.name} call {len(odd)} of {len(names)} classes by other names, "
+        f"such as {odd[0][0]!r} and {odd[0][1]!r}"
     )
 
 
@@ -59,27 +86,20 @@ def _agree_by_number(data: Dataset, model: Classifier, count: int) -> str:
             f"{data.where(row)} is labelled {int(data.labels[row])}, but {model.name} has "
             f"{count} classes, numbered from 0 to {count - 1}"
         )
-    if model.classes and all(class_number(name) is not None for name in model.classes):
+    if all(class_number(name) is not None for name in model.classes):
         for label in data.labels.unique().tolist():
-            if class_number(model.class_name(label)) not in (label, None):
-                name = model.class_name(label)
-                return (
-                    f"{model.name} calls class {label} {name!r}; labels of {data.name} go by number"
-                )
+            name = model.class_name(label)
+            if class_number(name) not in (label, None):
+                return f"{model.name} calls class {label} {name!r}; labels go by number"
     return ""
 
 
-def _reason(data: Dataset, model: Classifier, times: Counter[str]) -> str:
-    """Why the set's classes cannot go by name."""
+def _reason(name: str, times: int, model: Classifier) -> str:
+    """Why a class cannot go by its name, which the model has so many times."""
     if not model.classes:
         return "a label would not mean the same"
-    name, found = next(
-        (name, times[plain])
-        for name, plain in zip(data.classes, _plain(data.classes), strict=True)
-        if times[plain] != 1
-    )
-    if found:
-        return f"{found} classes of {model.name} are called {name!r}"
+    if times:
+        return f"{times} classes of {model.name} are called {name!r}"
     return f"{model.name} has no class called {name!r}"
 
 

@@ -1,9 +1,10 @@
-"""Classes as people write them: by number, or in words."""
+"""Classes as people write them: by number, in words, or by their synset in ImageNet."""
 
 import re
 from collections.abc import Sequence
 
 from pinprick.errors import BadInput, UnknownName
+from pinprick.zoo.imagenet import imagenet_classes, synset_numbers
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _DIGITS = 18  # that always fit 64 bits
@@ -24,7 +25,7 @@ def find_class(text: str, names: Sequence[str], *, count: int | None, owner: str
     """The number of the class that ``text`` names.
 
     Args:
-        text: The number itself, or a name in upper or lower case.
+        text: The number itself, a name in upper or lower case, or a synset of ImageNet.
         names: Names of the classes in their order; empty if unknown.
         count: How many classes there are; None if unknown.
         owner: Whose classes these are, for messages.
@@ -34,7 +35,7 @@ def find_class(text: str, names: Sequence[str], *, count: int | None, owner: str
     numbers = "from 0" if count is None else f"from 0 to {count - 1}"
     if number is not None and (count is None or number < count):
         return number
-    found = [i for i, name in enumerate(names[:count]) if name.casefold() == text.casefold()]
+    found = called(text, names, count)
     if len(found) == 1:
         return found[0]
     if found:
@@ -47,3 +48,17 @@ def find_class(text: str, names: Sequence[str], *, count: int | None, owner: str
             f"{owner} has no names for its classes; give a number {numbers} instead of {text!r}"
         )
     raise UnknownName(f"class of {owner}", text, names)
+
+
+def called(text: str, names: Sequence[str], count: int | None) -> list[int]:
+    """Classes whose name is ``text``, in words or as a synset of ImageNet; arguments as above."""
+    wanted = text.casefold()
+    found = [i for i, name in enumerate(names[:count]) if name.casefold() == wanted]
+    if found:
+        return found
+    synsets = synset_numbers()
+    if wanted in synsets:
+        return [synsets[wanted]] if count == len(synsets) else []
+    here = [i for i, name in enumerate(names[:count]) if name in synsets]
+    words = imagenet_classes() if here else ()
+    return [i for i in here if words[synsets[names[i]]].casefold() == wanted]

@@ -19,14 +19,14 @@ from pinprick.data.pictures import Unreadable
 from pinprick.data.source import Source
 from pinprick.data.split import parts_of
 from pinprick.errors import BadInput
-from pinprick.zoo.imagenet import imagenet_classes
+from pinprick.zoo.imagenet import imagenet_classes, synset_numbers
 
 _COUNTS = {"train": 1_281_167, "test": 50_000}
 _FOLDERS = {"train": "train", "test": "val"}
 
 
 def load(root: Path, split: str) -> Dataset:
-    classes = imagenet_classes()
+    numbers = synset_numbers()
     files: list[Path] = []
     labels: list[int] = []
     for part in parts_of(split):
@@ -34,23 +34,32 @@ def load(root: Path, split: str) -> Dataset:
         if not folder.is_dir():
             raise BadInput(f"imagenet/{part} is not in {root}; {_way(root, part)}")
         found, folders = list_pictures(folder)
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(folders))}
-        if len(numbers) != len(classes):
-            raise BadInput(
-                f"{folder} holds {len(numbers)} class folders and not {len(classes)}; "
-                "a part of ImageNet can be read as folder:PATH"
-            )
+        _check_folders(folder, set(folders), numbers)
         files += found
         labels += [numbers[name] for name in folders]
     return Dataset(
         name="imagenet",
-        classes=classes,
+        classes=imagenet_classes(),
         labels=torch.tensor(labels),
         pixels=None,
         files=tuple(files),
         indices=torch.arange(len(labels)),
         source=f"imagenet/{split}",
     )
+
+
+def _check_folders(folder: Path, names: set[str], synsets: dict[str, int]) -> None:
+    """Raise ``BadInput`` unless the class folders are all synsets of ImageNet."""
+    if odd := sorted(names - synsets.keys()):
+        raise BadInput(
+            f"the class folder {odd[0]!r} in {folder} is no synset of ImageNet, as n01440764 is; "
+            f"folders with other names are read as folder:{folder}"
+        )
+    if len(names) != len(synsets):
+        raise BadInput(
+            f"{folder} holds {len(names)} class folders and not {len(synsets)}; "
+            f"a part of ImageNet is read as folder:{folder}"
+        )
 
 
 def find_home(root: Path) -> Path:

@@ -12,6 +12,7 @@ from PIL import Image, UnidentifiedImageError
 
 from pinprick.data.convert import as_rgb
 from pinprick.errors import BadInput
+from pinprick.zoo.imagenet import synset_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Photo(Named):
 
     Attributes:
         image: 8-bit RGB, upright.
-        label: Its class in the words of ImageNet, where that is known.
+        label: Its class in ImageNet, in words or as a synset, where that is known.
     """
 
     image: Image.Image
@@ -51,7 +52,11 @@ class Unreadable:
 
 
 def read_pictures(paths: Iterable[str | Path]) -> tuple[list[Photo], list[Unreadable]]:
-    """What could be read of the files, and what not; a folder stands for its files, sorted."""
+    """What could be read of the files, and what not; a folder stands for its files, sorted.
+
+    A picture in a folder that is called by a synset of ImageNet is of that class.
+    """
+    synsets = synset_numbers()
     photos: list[Photo] = []
     unreadable: list[Unreadable] = []
     taken: set[str] = set()
@@ -63,7 +68,9 @@ def read_pictures(paths: Iterable[str | Path]) -> tuple[list[Photo], list[Unread
             continue
         name = _free_name(path.stem, taken)
         taken.add(name)
-        photos.append(Photo(name, path, image, remark=remark))
+        folder = path.absolute().parent.name
+        label = folder if folder in synsets else None
+        photos.append(Photo(name, path, image, label, remark=remark))
     return photos, unreadable
 
 
