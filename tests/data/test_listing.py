@@ -67,6 +67,15 @@ def test_a_large_number_takes_no_memory(tmp_path: Path) -> None:
         ("file,label\na.png,cat\nb.png,\n", "label in line 3 of .* is empty"),
         ("file,label\na.png,cat\nb.p", "line 3 of .* has 1 fields and its header 2"),
         ("name,class\na,b\n", "must have the columns ImageId and TrueLabel, or file and label"),
+        ("file,label,label\na.png,0,1\n", "has 2 columns called label; one must go"),
+        ("file,label,file\na.png,0,b.png\n", "has 2 columns called file"),
+        (NIPS.replace("URL", "TrueLabel"), "has 2 columns called TrueLabel"),
+        ("ImageId,TrueLabel,file,label\na,1,b,2\n", "has the columns of two layouts"),
+        ("file,label\na.png,1\n,2\n", "file in line 3 of .* is empty"),
+        ("ImageId,TrueLabel\n,2\n", "ImageId in line 2 of .* is empty"),
+        ("file,label\n\na.png,1\n\nb.png,-1\n", "label in line 5 of .*, got '-1'"),
+        ('file,label\n"a\nb.png",1\nb.png,-1\n', "label in line 4 of .*, got '-1'"),
+        (f"file,label\n{'x' * 5000},1\n", "file in line 2 of .* is no name of a file"),
         ("file,label\n", "lists no pictures"),
         ("", "lists no pictures"),
         ('file,label\n"a.png,1\n', "is no CSV file"),
@@ -75,6 +84,31 @@ def test_a_large_number_takes_no_memory(tmp_path: Path) -> None:
 def test_a_list_that_is_wrong_names_the_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         load_data(write(tmp_path, text))
+
+
+def test_columns_that_are_not_read_may_be_called_alike(tmp_path: Path) -> None:
+    assert load_data(write(tmp_path, "file,label,,\na.png,1,,\n")).labels.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "files"), [("a.png", ("a.png", "images/a.png")), ("a", ("a.png", "a.jpg"))]
+)
+def test_a_name_of_two_files_is_refused(tmp_path: Path, name: str, files: tuple[str, ...]) -> None:
+    (tmp_path / "images").mkdir()
+    for file in files:
+        Image.new("RGB", (2, 2)).save(tmp_path / file)
+    text = f"file,label\nb.png,1\n{name},1\n"
+    message = rf"file in line 3 of .* may be .*{files[0]} or .*{files[1]}; give its path or suffix"
+    with pytest.raises(BadInput, match=message):
+        load_data(write(tmp_path, text))
+    full = tmp_path / files[1]
+    assert load_data(write(tmp_path, f"file,label\n{full},1\n")).files == (full,)
+
+
+def test_a_file_whose_whole_name_is_given_needs_no_suffix(tmp_path: Path) -> None:
+    for name in ("a", "a.png"):
+        Image.new("RGB", (2, 2)).save(tmp_path / name, "PNG")
+    assert load_data(write(tmp_path, "file,label\na,1\n")).files == (tmp_path / "a",)
 
 
 def test_a_list_has_no_training_split_and_must_be_there(tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ Labels = Annotated[
     typer.Option(
         "--label",
         metavar="CLASS",
-        help="The true class, by number or in words: one for all pictures, or one for each in turn."
-        " Without it, what the model says of the clean picture.",
+        help="The true class, by number, in words or by ImageNet synset: one for all pictures, or "
+        "one for each in turn. Without it, what the model says of the clean picture.",
     ),
 ]
 Target = Annotated[

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from pinprick.data.classes import class_number
+from pinprick.data.classes import whole_number
 from pinprick.data.dataset import Dataset
 from pinprick.errors import BadInput
 from pinprick.model import Classifier
@@ -86,10 +86,10 @@ def _agree_by_number(data: Dataset, model: Classifier, count: int) -> str:
             f"{data.where(row)} is labelled {int(data.labels[row])}, but {model.name} has "
             f"{count} classes, numbered from 0 to {count - 1}"
         )
-    if all(class_number(name) is not None for name in model.classes):
+    if all(whole_number(name) is not None for name in model.classes):
         for label in data.labels.unique().tolist():
             name = model.class_name(label)
-            if class_number(name) not in (label, None):
+            if whole_number(name) not in (label, None):
                 return f"{model.name} calls class {label} {name!r}; labels go by number"
     return ""
 

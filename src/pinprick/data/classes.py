@@ -15,8 +15,8 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
-def class_number(text: str) -> int | None:
-    """The class that ``text`` is the number of, from 0; None if it is no such number."""
+def whole_number(text: str) -> int | None:
+    """The number from 0 that ``text`` is in plain digits; None if it is anything else."""
     whole = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
     return int(text) if whole else None
 
@@ -31,7 +31,7 @@ def find_class(text: str, names: Sequence[str], *, count: int | None, owner: str
         owner: Whose classes these are, for messages.
     """
     text = text.strip()
-    number = class_number(text)
+    number = whole_number(text)
     numbers = "from 0" if count is None else f"from 0 to {count - 1}"
     if number is not None and (count is None or number < count):
         return number

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from pinprick.data.classes import class_number, is_number
+from pinprick.data.classes import is_number, whole_number
 from pinprick.data.dataset import Dataset
 from pinprick.data.split import parts_of
 from pinprick.errors import BadInput
@@ -32,7 +32,7 @@ def load(path: Path, split: str) -> Dataset:
     parts_found = [list_pictures(folder) for folder in folders]
     names = [name for _, theirs in parts_found for name in theirs]
     classes: tuple[str, ...] = ()
-    if all(class_number(name) is not None for name in set(names)):
+    if all(whole_number(name) is not None for name in set(names)):
         labels = torch.tensor([int(name) for name in names])
     else:
         classes = tuple(dict.fromkeys(parts_found[0][1]))
@@ -84,7 +84,7 @@ def _in_order(names: list[str], folder: Path) -> list[str]:
         return sorted(names)
     found: dict[int, str] = {}
     for name in sorted(names):
-        number = class_number(name)
+        number = whole_number(name)
         if number is None:
             raise BadInput(
                 f"{folder / name}: {name!r} is no class number; they are whole and count from 0"

@@ -8,31 +8,52 @@ there, and an ``ImageId`` may lack its suffix.
 
 import csv
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from pinprick.data.classes import class_number, is_number
+from pinprick.data.classes import is_number, whole_number
 from pinprick.data.dataset import Dataset
 from pinprick.errors import BadInput
 from pinprick.zoo.imagenet import imagenet_classes
 
-_SUFFIXES = ("", ".png", ".jpg", ".jpeg", ".JPEG")
+_NIPS = ("ImageId", "TrueLabel")
+_TARGET = "TargetClass"
+_PLAIN = ("file", "label")
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".JPEG")
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The fields of one column, and the lines of the file that they are in."""
+
+    name: str
+    path: Path
+    lines: Sequence[int]
+    texts: Sequence[str]
+
+    def wrong(self, row: int, fault: str) -> BadInput:
+        return BadInput(f"{self.name} in line {self.lines[row]} of {self.path} {fault}")
 
 
 def load(path: Path, split: str) -> Dataset:
     if split == "train":
         raise BadInput(f"{path} is a list without a training split")
     columns = _columns(path)
+    nips, plain = ({*layout} <= columns.keys() for layout in (_NIPS, _PLAIN))
+    if nips and plain:
+        raise BadInput(f"{path} has the columns of two layouts: {', '.join((*_NIPS, *_PLAIN))}")
+    classes: tuple[str, ...] = ()
     targets = None
-    if {"ImageId", "TrueLabel"} <= columns.keys():
+    if nips:
         names, classes = columns["ImageId"], imagenet_classes()
-        labels = _numbers(path, "TrueLabel", columns["TrueLabel"], len(classes), first=1)
-        if "TargetClass" in columns:
-            targets = _numbers(path, "TargetClass", columns["TargetClass"], len(classes), first=1)
-    elif {"file", "label"} <= columns.keys():
+        labels = _numbers(columns["TrueLabel"], len(classes), first=1)
+        if _TARGET in columns:
+            targets = _numbers(columns[_TARGET], len(classes), first=1)
+    elif plain:
         names = columns["file"]
-        labels, classes = _labels(path, columns["label"])
+        labels, classes = _labels(columns["label"])
     else:
         raise BadInput(
             f"{path} must have the columns ImageId and TrueLabel, or file and label; "
@@ -43,63 +64,82 @@ def load(path: Path, split: str) -> Dataset:
         classes=classes,
         labels=torch.tensor(labels),
         pixels=None,
-        files=tuple(_find(path.parent, name) for name in names),
+        files=tuple(_find(names, row) for row in range(len(labels))),
         indices=torch.arange(len(labels)),
         source=f"csv:{path}",
         targets=None if targets is None else torch.tensor(targets),
     )
 
 
-def _columns(path: Path) -> dict[str, list[str]]:
+def _columns(path: Path) -> dict[str, _Column]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.reader(file, strict=True))
+            reader = csv.reader(file, strict=True)
+            rows = [(reader.line_num, row) for row in reader if row]
     except FileNotFoundError:
         raise BadInput(f"{path}: there is no such file") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path} is no CSV file ({error})") from None
-    rows = [row for row in rows if row]
     if len(rows) < 2:
         raise BadInput(f"{path} lists no pictures")
-    for number, row in enumerate(rows[1:], start=2):
-        if len(row) != len(rows[0]):
+    heads = [head.strip() for head in rows[0][1]]
+    for name in (*_NIPS, *_PLAIN, _TARGET):
+        if heads.count(name) > 1:
+            raise BadInput(f"{path} has {heads.count(name)} columns called {name}; one must go")
+    for line, row in rows[1:]:
+        if len(row) != len(heads):
             raise BadInput(
-                f"line {number} of {path} has {len(row)} fields and its header {len(rows[0])}; "
+                f"line {line} of {path} has {len(row)} fields and its header {len(heads)}; "
                 "is it cut short?"
             )
-    return {head.strip(): [row[at].strip() for row in rows[1:]] for at, head in enumerate(rows[0])}
+    lines = [line for line, _ in rows[1:]]
+    return {
+        head: _Column(head, path, lines, [row[at].strip() for _, row in rows[1:]])
+        for at, head in enumerate(heads)
+    }
 
 
-def _numbers(
-    path: Path, column: str, texts: Sequence[str], count: int | None, *, first: int
-) -> list[int]:
+def _numbers(column: _Column, count: int | None, *, first: int) -> list[int]:
     """Classes as numbers from 0, where the column counts from ``first``."""
     found = []
-    for line, text in enumerate(texts, start=2):
-        number = class_number(text)
+    for row, text in enumerate(column.texts):
+        number = whole_number(text)
         if number is None or number < first or (count is not None and number >= count + first):
             end = "" if count is None else f" to {count - 1 + first}"
-            raise BadInput(
-                f"{column} in line {line} of {path} must be a whole number from {first}{end}, "
-                f"got {text!r:.40}"
-            )
+            raise column.wrong(row, f"must be a whole number from {first}{end}, got {text!r:.40}")
         found.append(number - first)
     return found
 
 
-def _labels(path: Path, texts: Sequence[str]) -> tuple[list[int], tuple[str, ...]]:
+def _labels(column: _Column) -> tuple[list[int], tuple[str, ...]]:
     """The class of each row, and the names of the classes where labels are words."""
-    if any(map(is_number, texts)):
-        return _numbers(path, "label", texts, None, first=0), ()
-    words = tuple(sorted(set(texts)))
+    if any(map(is_number, column.texts)):
+        return _numbers(column, None, first=0), ()
+    words = tuple(sorted(set(column.texts)))
     if "" in words:
-        raise BadInput(f"label in line {texts.index('') + 2} of {path} is empty")
+        raise column.wrong(column.texts.index(""), "is empty")
     numbers = {word: number for number, word in enumerate(words)}
-    return [numbers[text] for text in texts], words
+    return [numbers[text] for text in column.texts], words
 
 
-def _find(folder: Path, name: str) -> Path:
+def _find(column: _Column, row: int) -> Path:
     """The file that is there, or the likeliest one, which is missed when it is read."""
-    places = [place / f"{name}{end}" for place in (folder, folder / "images") for end in _SUFFIXES]
+    name, folder = column.texts[row], column.path.parent
+    if not name:
+        raise column.wrong(row, "is empty")
+    places = [folder / name, folder / "images" / name]
+    try:
+        found = [place for place in places if place.is_file()] or [
+            path
+            for place in places
+            for end in _SUFFIXES
+            if (path := place.with_name(f"{place.name}{end}")).is_file()
+        ]
+        one = all(found[0].samefile(other) for other in found[1:])
+    except OSError:  # too long
+        raise column.wrong(row, f"is no name of a file: {name!r:.40}") from None
+    if not one:
+        both = " or ".join(map(str, found[:2]))
+        raise column.wrong(row, f"may be {both}; give its path or suffix")
     likely = folder / "images" / (name if Path(name).suffix else f"{name}.png")
-    return next((place for place in places if place.is_file()), likely)
+    return found[0] if found else likely
