@@ -22,6 +22,7 @@ RANKS = {  # a file may import from files with a smaller number or the same
     "errors": 0,
     "aside": 0,
     "once": 0,
+    "json_text": 0,
     "model": 1,
     "data": 1,
     "zoo": 1,
