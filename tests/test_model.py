@@ -46,6 +46,11 @@ def test_normalising_follows_the_precision_of_the_images() -> None:
 def test_statistics_that_cannot_be_are_refused() -> None:
     with pytest.raises(BadInput, match="mean has 3 values and std 1"):
         Classifier(nn.Flatten(), mean=(0.0, 0.0, 0.0), std=(1.0,))
+    for wrong in (float("nan"), float("inf")):
+        with pytest.raises(BadInput, match=r"mean must hold finite numbers, got \((nan|inf),\)"):
+            Classifier(nn.Flatten(), mean=(wrong,))
+        with pytest.raises(BadInput, match="std must hold finite numbers"):
+            Classifier(nn.Flatten(), std=(1.0, wrong))
     with pytest.raises(BadInput, match="std must be above zero"):
         Classifier(nn.Flatten(), std=(1.0, 0.0, 1.0))
 

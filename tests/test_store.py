@@ -147,8 +147,13 @@ def test_a_foreign_file_is_refused(content: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [None, "", "{", "[]", "7", "null", '{"format": 1}', '{"format": 1, "remarks": 5}']
-)
+    "header",
+    [
+        None, "", "{", "[]", "7", "null", '{"format": 1}', '{"format": 1, "remarks": 5}',
+        "[" * 100_000,
+    ],
+    ids=lambda header: str(header)[:30],
+)  # fmt: skip
 def test_tensors_of_another_kind_are_refused(header: str | None, tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
     metadata = None if header is None else {"pinprick": header}

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _MOST = 12  # names that a message lists
+_LONGEST = 200  # characters of a name that a message repeats
 
 
 class PinprickError(Exception):
@@ -48,7 +49,7 @@ class UnknownName(PinprickError):
     """A name that no table holds; the message offers the nearest ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        known = sorted(known)
+        known, name = sorted(known), name[:_LONGEST]
         near = _with_the_word(name, known) or difflib.get_close_matches(name, known, n=3)
         rest = f" and {len(known) - _MOST} more" if len(known) > _MOST else ""
         listed = f"known: {', '.join(known[:_MOST])}{rest}"

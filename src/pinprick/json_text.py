@@ -15,14 +15,19 @@ _DEEPEST = 64  # levels; what is deeper would stop whoever writes, copies or pri
 _LARGEST = 16_000_000  # bytes of a file; lists in memory are some twenty times as large
 
 
-def read_json(text: str | bytes, where: str, *, finite: bool = False) -> Any:
+def read_json(
+    text: str | bytes, where: str, *, finite: bool = False, largest: int = _LARGEST
+) -> Any:
     """The value that ``text`` holds; ``where`` it was found is said when it holds none.
 
     Args:
         text: JSON.
         where: The name of the file, or of its part, for the message.
         finite: Refuse numbers that are not finite, and text that cannot be printed.
+        largest: The most bytes, or characters, that are read.
     """
+    if len(text) > largest:
+        raise BadInput(_too_large(where, len(text), largest))
     try:
         value = json.loads(text)
     except RecursionError:
@@ -38,7 +43,7 @@ def read_json_file(path: Path, *, finite: bool = False) -> Any:
     try:
         size = path.stat().st_size
         if size > _LARGEST:
-            raise BadInput(f"{path} has {size} bytes; at most {_LARGEST} are read as JSON")
+            raise BadInput(_too_large(str(path), size, _LARGEST))
         content = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror or error}") from None
@@ -72,6 +77,10 @@ def _check_one(one: Any, where: str) -> None:
             one.encode()
         except UnicodeEncodeError:
             raise BadInput(f"{where} holds text that is no Unicode: {ascii(one)[:60]}") from None
+
+
+def _too_large(where: str, size: int, largest: int) -> str:
+    return f"{where} has {size} bytes; at most {largest} are read as JSON"
 
 
 def _too_deep(where: str) -> str:

@@ -5,6 +5,7 @@ belong to ``prepare``, which works on 8-bit pixels, so that a prepared photograp
 8-bit grid and can be saved as a PNG without loss.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -151,6 +152,8 @@ def _check_statistics(mean: Any, std: Any) -> None:
     for name, values in (("mean", mean), ("std", std)):
         if isinstance(values, (int, float)):
             raise BadInput(f"{name} must have one value for each channel, as in ({values},)")
+        if values is not None and not all(map(math.isfinite, values)):
+            raise BadInput(f"{name} must hold finite numbers, got {tuple(values)}")
     if mean is not None and std is not None and len(mean) != len(std):
         raise BadInput(f"mean has {len(mean)} values and std {len(std)}; they must agree")
     if std is not None and min(std) <= 0:

@@ -10,6 +10,7 @@ from torch import Tensor
 from pinprick.aside import aside
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
+from pinprick.json_text import read_json
 from pinprick.passes import Passes
 from pinprick.result import TENSORS, AttackResult
 from pinprick.trace import FIELDS, Trace
@@ -17,6 +18,7 @@ from pinprick.trace import FIELDS, Trace
 FORMAT = 1
 _START, _STAGE, _TRACE = "start", "stage.", "trace."  # before the names of their tensors
 _HEADER = ("remarks", "found_by", "seconds", "peak_memory", "sent", "attack", "model", "seed")
+_LARGEST = 100_000_000  # characters of a header, which safetensors bounds as well
 _NOT_OURS = (
     SafetensorError,
     OSError,
@@ -55,7 +57,8 @@ def load_result(path: str | Path) -> AttackResult:
             metadata = file.metadata() or {}
             names = file.keys()
             tensors = {name: file.get_tensor(name) for name in names}
-        header = json.loads(metadata["pinprick"])
+        where = f"{path} is not a result saved by pinprick: its header"
+        header = read_json(metadata["pinprick"], where, largest=_LARGEST)
         if header.pop("format") != FORMAT:
             raise BadInput(f"{path} was written by another version of pinprick; run it again")
         header["remarks"] = tuple(header["remarks"])

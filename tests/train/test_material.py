@@ -89,7 +89,8 @@ def test_classes_may_stand_between_commas(tmp_path: Path) -> None:
         ({"train_labels": torch.arange(0)}, {}, "has 9 images and 0 labels"),
         ({"train_labels": torch.arange(9) - 1}, {}, "image 0 of .* is labelled -1"),
         ({"train_labels": torch.arange(9)}, {"classes": CLASSES}, "labelled 3, but there are 3"),
-        ({}, {"classes": '["cat"'}, "classes in the metadata of .* must be a JSON list"),
+        ({}, {"classes": "[" * 100_000}, "list of classes .* is nested too deeply"),
+        ({}, {"classes": '["cat"'}, "list of classes in the metadata of .* is not JSON"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(

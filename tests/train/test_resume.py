@@ -162,7 +162,13 @@ def forget_the_record(path: Path) -> None:
     save_file({"a": torch.zeros(1)}, path)
 
 
-@pytest.mark.parametrize("damage", [cut_short, flip_a_bit, replace_it, forget_the_record])
+def nest_the_record(path: Path) -> None:
+    save_file({"a": torch.zeros(1)}, path, {"training": "[" * 100_000})
+
+
+@pytest.mark.parametrize(
+    "damage", [cut_short, flip_a_bit, replace_it, forget_the_record, nest_the_record]
+)
 def test_a_damaged_checkpoint_is_refused(
     damage: Callable[[Path], None], begun: Path, plan_for: PlanMaker, few: Material
 ) -> None:

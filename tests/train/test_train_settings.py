@@ -53,8 +53,10 @@ def test_the_imagenet_preset_is_that_of_the_paper() -> None:
         ({"epoch": 3}, UnknownName, "no option of training with fast_at is called 'epoch'"),
         ({"k_max": 3}, UnknownName, "no option of training with fast_at is called 'k_max'"),
         ({"epochs": "many"}, BadInput, "epochs of fast_at must be int, got 'many'"),
+        ({"phases": "[" * 100_000}, BadInput, "phases of fast_at must be"),
         ({"eps": 3}, BadInput, "fast_at needs eps above 0 and at most 1, got 3"),
     ],
+    ids=lambda value: str(value)[:40],
 )
 def test_options_that_are_not_there_or_do_not_fit_are_refused(
     options: dict[str, Any], error: type[Exception], message: str

@@ -33,7 +33,10 @@ def test_what_a_card_by_hand_may_leave_out() -> None:
     ("entries", "message"),
     [
         ({"nett": "x"}, "no entry of card.json is called 'nett'; did you mean net"),
-        ({"size": [0, 32]}, r"card.json: size is height and width in pixels, got \(0, 32\)"),
+        (
+            {"size": [0, 32]},
+            r"card.json: size is height and width in pixels, at most 4096, got \(0, 32\)",
+        ),
         ({"size": [32]}, r"size in card.json must be \[height, width\], got \[32\]"),
         ({"size": "32"}, r'size in card.json must be \[height, width\], got "32"'),
         ({"size": [True, 4]}, r"must be \[height, width\]"),

@@ -148,6 +148,27 @@ def test_a_card_that_does_not_fit_the_graph_is_refused(
         load_model(f"file:{tmp_path}")
 
 
+@pytest.mark.parametrize(
+    ("shape", "size", "message"),
+    [
+        (("batch", 3, "high", "wide"), [4096, 4096], "does not take images of 3 x 4096 x 4096, as"),
+        (("batch", 3, "high", "wide"), [10**6, 10**6], "at most 4096, got"),
+        (("batch", 3, "high", "wide"), [9, 9], "does not take images of 3 x 9 x 9, as its card"),
+        ((10**6, 3, "high", "wide"), [8, 8], "asks for batches of more than 134217728 elements"),
+        ((10**6, 3, 8, 8), [8, 8], r"takes batches of \[1000000, 3, 8, 8\], which is more than"),
+    ],
+)
+def test_a_size_that_the_graph_cannot_take_is_refused_at_once(
+    tmp_path: Path, shape: tuple[Axis, ...], size: list[int], message: str
+) -> None:
+    write(tmp_path / "m.onnx", shape)
+    card = {"net": "onnx", "classes": list("abcd"), "size": size}
+    (tmp_path / "card.json").write_text(json.dumps(card))
+    with pytest.raises(BadInput, match=message) as error:
+        load_model(f"file:{tmp_path / 'm.onnx'}")
+    assert "\n" not in str(error.value)
+
+
 def test_attacks_that_need_gradients_refuse_it(tmp_path: Path, images: Tensor) -> None:
     write(tmp_path / "m.onnx")
     model = load_model(f"file:{tmp_path / 'm.onnx'}")

@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from pinprick.errors import BadInput
+from pinprick.json_text import read_json
 
 CHECKPOINT = "checkpoint.safetensors"
 _REMEDY = "delete it to begin again"
@@ -70,10 +71,10 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            held = json.loads((file.metadata() or {})["training"])
+            held = read_json((file.metadata() or {})["training"], "its record")
             record: dict[str, Any] = held["record"]
             check = held["check"]
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+    except (SafetensorError, OSError, BadInput, ValueError, KeyError, TypeError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise BadInput(f"the checkpoint {path} is damaged ({reason}); {_REMEDY}") from None
     if check != _check(tensors):

@@ -18,7 +18,7 @@ from pinprick.train.loop import Tick, Trainer
 from pinprick.train.material import Material, fingerprint
 from pinprick.train.plan import Plan, describe_plan, difference, what_decides
 from pinprick.train.progress import Epoch, Progress
-from pinprick.zoo.card import ModelCard, read_card
+from pinprick.zoo.card import ModelCard, read_card_file
 from pinprick.zoo.save import CARD, save_model
 from pinprick.zoo.stored import Store, from_stored, to_stored
 
@@ -67,7 +67,7 @@ def finished(
     path = out / CARD
     if (out / CHECKPOINT).exists() or not path.exists():
         return None
-    card = read_card(path.read_text(encoding="utf-8"), str(path))
+    card = read_card_file(path)
     names = {
         "plan": "training",
         "data": "trained_on",

@@ -5,7 +5,6 @@ Sets are named as for ``load_data``; beside them, one ``.safetensors`` file may 
 height x width, and whole numbers), with ``name`` and ``classes`` (a JSON list) in its metadata.
 """
 
-import json
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from pinprick.data import load_data
 from pinprick.data.dataset import Dataset
 from pinprick.data.tensors import check_tensors
 from pinprick.errors import BadInput
+from pinprick.json_text import read_json
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.nets import NETS
 
@@ -171,10 +171,8 @@ def _classes(text: str, path: Path) -> tuple[str, ...]:
     """Names from a JSON list, or between commas."""
     if not text.startswith("["):
         return tuple(part.strip() for part in text.split(",") if part.strip())
-    try:
-        return tuple(str(name) for name in json.loads(text))
-    except ValueError:
-        raise BadInput(f"classes in the metadata of {path} must be a JSON list") from None
+    names = read_json(text, f"the list of classes in the metadata of {path}", finite=True)
+    return tuple(str(name) for name in names)
 
 
 def _bytes(file: Path) -> int:

@@ -6,13 +6,17 @@ preprocessing, so that a folder of weights loads by itself, and keeps the facts 
 
 import json
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from pinprick.errors import BadInput, UnknownName
+from pinprick.json_text import read_json, read_json_file
 from pinprick.zoo.facts import check_facts
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
-_MOST_CLASSES = 100_000  # by number; a card is not to fill the memory
+_MOST_CLASSES = 100_000  # a card is not to fill the memory
+_MOST_PIXELS = 4096  # along a side
+_LEAST_STD, _MOST = 1e-6, 1e6  # where values run from 0 to 1; in float32 the rest is 0 or infinite
 _LISTS = {"classes": str, "mean": float, "std": float, "size": int}  # as JSON holds them
 
 
@@ -45,6 +49,8 @@ class ModelCard:
     def __post_init__(self) -> None:
         if not self.net or not self.classes:
             raise BadInput("a model card names the net and at least one class")
+        if len(self.classes) > _MOST_CLASSES:
+            raise BadInput(f"a model card has at most {_MOST_CLASSES} classes")
         if self.channels not in (1, 3):
             raise BadInput(f"a model card has 1 or 3 channels, got {self.channels}")
         for name, values in (("mean", self.mean), ("std", self.std)):
@@ -54,10 +60,18 @@ class ModelCard:
                 )
         if self.std is not None and min(self.std) <= 0:
             raise BadInput(f"std must be above zero in every channel, got {self.std}")
-        if min(self.size) < 1:
-            raise BadInput(f"size is height and width in pixels, got {self.size}")
+        for name, values, least in (("mean", self.mean, -_MOST), ("std", self.std, _LEAST_STD)):
+            if values is not None and not all(least <= one <= _MOST for one in values):
+                raise BadInput(f"{name} must lie between {least:g} and {_MOST:g}, got {values}")
+        if min(self.size) < 1 or max(self.size) > _MOST_PIXELS:
+            raise BadInput(
+                f"size is height and width in pixels, at most {_MOST_PIXELS}, "
+                f"got {str(self.size)[:60]}"
+            )
         if self.resize is not None and self.resize < max(self.size):
             raise BadInput(f"a crop of {self.size} does not fit a short side of {self.resize}")
+        if self.resize is not None and self.resize > 2 * _MOST_PIXELS:
+            raise BadInput(f"resize is at most {2 * _MOST_PIXELS} pixels")
         if self.interpolation not in INTERPOLATIONS:
             raise UnknownName("interpolation", self.interpolation, INTERPOLATIONS)
 
@@ -75,10 +89,15 @@ def read_card(text: str, where: str) -> ModelCard:
 
     ``classes`` may also be a number, where the classes have no names.
     """
-    try:
-        values = json.loads(text)
-    except ValueError as error:
-        raise BadInput(f"{where} is not JSON: {error}") from None
+    return _card_of(read_json(text, where, finite=True), where)
+
+
+def read_card_file(path: Path) -> ModelCard:
+    """The card in the file at ``path``."""
+    return _card_of(read_json_file(path, finite=True), str(path))
+
+
+def _card_of(values: Any, where: str) -> ModelCard:
     if not isinstance(values, dict):
         raise BadInput(f"{where} must hold a JSON object, not a {type(values).__name__}")
     known = {one.name: one for one in fields(ModelCard)}
@@ -96,7 +115,7 @@ def read_card(text: str, where: str) -> ModelCard:
         _check(name, value, where)
     for name, kind in _LISTS.items():
         if values[name] is not None:
-            values[name] = tuple(kind(one) for one in values[name])
+            values[name] = tuple(_as(kind, one) for one in values[name])
     try:
         return ModelCard(**values)
     except (BadInput, UnknownName) as error:
@@ -108,7 +127,7 @@ def _check(name: str, value: Any, where: str) -> None:
     numbers = "a list of numbers, or null"
     wanted, fits = {
         "net": ("a name", isinstance(value, str)),
-        "classes": ("a list of names, or a number", _all(value, str)),
+        "classes": (f"a list of names, or a number up to {_MOST_CLASSES}", _all(value, str)),
         "mean": (numbers, value is None or _all(value, int | float)),
         "std": (numbers, value is None or _all(value, int | float)),
         "size": ("[height, width]", _all(value, int) and len(value) == 2),
@@ -119,6 +138,13 @@ def _check(name: str, value: Any, where: str) -> None:
     }[name]
     if not fits:
         raise BadInput(f"{name} in {where} must be {wanted}, got {json.dumps(value)[:60]}")
+
+
+def _as(kind: Any, value: Any) -> Any:
+    try:
+        return kind(value)
+    except OverflowError:  # a whole number that no float can hold
+        return float("inf")
 
 
 def _is(value: Any, kind: Any) -> bool:

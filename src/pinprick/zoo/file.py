@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pinprick.errors import BadInput
 from pinprick.model import Classifier
-from pinprick.zoo.card import ModelCard, read_card
+from pinprick.zoo.card import ModelCard, read_card, read_card_file
 from pinprick.zoo.save import CARD, INDEX, WEIGHTS
 
 _CHECKPOINTS = (".pt", ".pth", ".bin", ".ckpt", ".tar")
@@ -21,7 +21,7 @@ _KINDS = (".safetensors", ".index.json", *_CHECKPOINTS, ".onnx", *_EXPORTS, *_SC
 
 def load(given: str, *, trust: bool = False) -> Classifier:
     """The model at the path ``given``; ``trust`` allows files that are programs."""
-    path = find_file(Path(given).expanduser())
+    path = find_file(_at_home(Path(given)))
     name = f"file:{given}"
     kind = kind_of(path)
     if kind == "weights":
@@ -43,14 +43,17 @@ def load(given: str, *, trust: bool = False) -> Classifier:
 
 def find_file(path: Path) -> Path:
     """The file itself, or the one that makes up the model in a folder."""
-    if path.is_file():
-        return path
-    if not path.is_dir():
-        raise BadInput(f"there is no file or folder {path} to load a model from")
-    for name in (WEIGHTS, INDEX):
-        if (path / name).is_file():
-            return path / name
-    found = sorted(file for file in path.iterdir() if file.name.endswith(_KINDS))
+    try:
+        if path.is_file():
+            return path
+        if not path.is_dir():
+            raise BadInput(f"there is no file or folder {path} to load a model from")
+        for name in (WEIGHTS, INDEX):
+            if (path / name).is_file():
+                return path / name
+        found = sorted(file for file in path.iterdir() if file.name.endswith(_KINDS))
+    except OSError as error:  # it may not be read, or its name is too long
+        raise BadInput(f"{str(path)[:200]} cannot be read: {error.strerror}") from None
     if len(found) != 1:
         names = ", ".join(file.name for file in found[:6]) or "none"
         raise BadInput(
@@ -84,11 +87,7 @@ def find_card(path: Path, header: dict[str, str]) -> ModelCard | None:
     """``card.json`` beside the file, or else the card in the file's own header, if there is one."""
     beside = path.parent / CARD
     if beside.is_file():
-        try:
-            text = beside.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"{beside} cannot be read: {error}") from None
-        return read_card(text, str(beside))
+        return read_card_file(beside)
     if "pinprick" in header:
         return read_card(header["pinprick"], f"the header of {path}")
     return None
@@ -112,6 +111,14 @@ def _from_weights(path: Path, name: str) -> Classifier:
             'it, as {"net": "torchvision:resnet18", "classes": ["cat", "dog"], "size": [224, 224]}'
         )
     return classifier_from(card, state, where=str(path), name=name)
+
+
+def _at_home(path: Path) -> Path:
+    """The path with ``~`` spelled out, where there is such a user."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
 
 
 def _entries(path: Path) -> list[str]:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from pinprick.errors import BadInput, MissingExtra, UnknownName
 from pinprick.model import Access, Classifier
 from pinprick.zoo.card import ModelCard
+from pinprick.zoo.outline import check_takes, outline
 from pinprick.zoo.prepare import cover_and_crop
 from pinprick.zoo.stored import State, from_stored
 from pinprick.zoo.weights import listed
@@ -17,10 +18,17 @@ _WRAPPERS = ("module.", "_orig_mod.")  # of DataParallel and of torch.compile
 
 def classifier_from(card: ModelCard, state: State, *, where: str, name: str) -> Classifier:
     """The model that ``card`` describes, with weights that were found at ``where``."""
+    check_net(card.net)
+    state = from_stored(state, where)
+    what = f"{card.net} with {len(card.classes)} classes"
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, only to be replaced
+        sketch = outline(lambda: build(card))
+        if sketch is not None:
+            fitting(sketch, state, what, where)
         net = build(card)
-    fill(net, from_stored(state, where), f"{card.net} with {len(card.classes)} classes", where)
-    return as_card_says(net.eval(), card, name)
+    fill(net.eval(), state, what, where)
+    check_takes(net, sketch, card)
+    return as_card_says(net, card, name)
 
 
 def as_card_says(
@@ -91,6 +99,11 @@ def build(card: ModelCard) -> nn.Module:
 
 def fill(net: nn.Module, state: State, what: str, where: str) -> None:
     """Put the weights into the network, or say which of them do not fit."""
+    net.load_state_dict(fitting(net, state, what, where), strict=False)
+
+
+def fitting(net: nn.Module, state: State, what: str, where: str) -> State:
+    """The weights under the names that the network has for them, if they fit in every shape."""
     wanted = net.state_dict()
     if not state.keys() <= wanted.keys():
         state = _unwrapped(state)
@@ -108,7 +121,7 @@ def fill(net: nn.Module, state: State, what: str, where: str) -> None:
             )
         if tensor.is_floating_point() != wanted[name].is_floating_point():
             raise BadInput(f"{where} does not fit {what}: {name} is kept as {tensor.dtype}")
-    net.load_state_dict(state, strict=False)
+    return state
 
 
 def _unwrapped(state: State) -> State:

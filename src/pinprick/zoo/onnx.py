@@ -4,6 +4,7 @@ Layout, size, number type and batch size are read from the graph. Where no card 
 graph is taken to want images in [0, 1], or from 0 to 255 where its input is 8-bit.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _KINDS = {
     "tensor(double)": torch.float64,
     "tensor(uint8)": torch.uint8,
 }
+_MOST = 1 << 27  # elements of one batch, half a gigabyte
 _PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
 
 
@@ -74,6 +76,8 @@ class OnnxNet:
         order = (0, 3, 1, 2) if self._channels_last else (0, 1, 2, 3)
         self.batch, self.channels, high, wide = (_fixed(shape[axis]) for axis in order)
         self.size = (high, wide) if high and wide else None
+        if math.prod(_fixed(axis) or 1 for axis in shape) > _MOST:
+            raise BadInput(f"{where} takes batches of {shape}, which is more than {_MOST} elements")
         self._output = _scores(session.get_outputs(), where)
 
     def __call__(self, images: Images) -> Logits:
@@ -105,10 +109,26 @@ def _with_card(net: OnnxNet, card: ModelCard, name: str) -> Classifier:
             raise BadInput(f"the card of {name} says {what} {said}, but the graph takes {own}")
     if net.kind is torch.uint8 and (card.mean or card.std):
         raise BadInput(f"{name} takes 8-bit pixels, so its card can have no mean and std")
-    count = net(torch.zeros(1, card.channels, *card.size)).shape[1]
+    count = _count_scores(net, card, name)
     if count != len(card.classes):
         raise BadInput(f"{name} gives {count} scores, but its card has {len(card.classes)} classes")
     return as_card_says(net, card, name, access="scores")
+
+
+def _count_scores(net: OnnxNet, card: ModelCard, name: str) -> int:
+    """How many scores the graph gives for an image of the card."""
+    shape = (card.channels, *card.size)
+    if (net.batch or 1) * math.prod(shape) > _MOST:
+        raise BadInput(f"the card of {name} asks for batches of more than {_MOST} elements")
+    try:
+        return net(torch.zeros(1, *shape)).shape[1]
+    except BadInput:
+        raise
+    except Exception as error:  # onnxruntime has a dozen kinds of its own
+        size = " x ".join(map(str, shape))
+        raise BadInput(
+            f"{name} does not take images of {size}, as its card says ({brief(error)})"
+        ) from None
 
 
 def _without_card(net: OnnxNet, name: str) -> Classifier:

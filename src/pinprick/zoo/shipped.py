@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from pinprick.errors import BadInput, UnknownName
+from pinprick.errors import UnknownName
 from pinprick.model import Classifier
 from pinprick.zoo import file
-from pinprick.zoo.card import ModelCard, read_card
+from pinprick.zoo.card import ModelCard, read_card_file
 from pinprick.zoo.save import CARD, WEIGHTS
 
 FOLDER = Path(__file__).parent / "weights"
@@ -30,8 +30,4 @@ def card(name: str) -> ModelCard:
     """What is known of the model, without loading it."""
     if name not in names():
         raise UnknownName("shipped model", name, names())
-    path = FOLDER / name / CARD
-    try:
-        return read_card(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read: {error}") from None
+    return read_card_file(FOLDER / name / CARD)

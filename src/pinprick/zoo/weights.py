@@ -4,19 +4,23 @@ Nothing that a file says is run, and nothing outside its folder is opened.
 """
 
 import hashlib
-import json
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor
 
 from pinprick.errors import BadInput
+from pinprick.json_text import read_json_file
 from pinprick.zoo.safe import brief, refusal
 from pinprick.zoo.stored import State
 
+_MOST_LETTERS = 200  # in the name of a file
+_LONGEST = 60  # characters of a name that a message repeats
+_MOST_UNPACKED = 20  # times the size of a checkpoint; torch does not compress them at all
 _INSIDE = ("state_dict", "model_state_dict", "model", "net")  # where training loops put weights
 
 
@@ -26,9 +30,8 @@ def read_safetensors(path: Path) -> tuple[State, dict[str, str]]:
         with safe_open(path, framework="pt") as file:
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return state, file.metadata() or {}
-    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        with path.open("rb") as opened:
-            start = opened.read(2)
+    except Exception as error:  # a damaged file makes the reader raise anything
+        start = _first_bytes(path)
         if start in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
             reason = "a pickle under another name, and it was not opened as one"
         else:
@@ -44,7 +47,7 @@ def read_shards(index: Path) -> tuple[State, dict[str, str]]:
     for shard in sorted(set(where.values())):
         path = index.parent / shard
         if not path.is_file():
-            raise BadInput(f"{index} lists {shard}, which is not in its folder")
+            raise BadInput(f"{index} lists {plain_name(shard)}, which is not in its folder")
         if shard in digests and digests[shard] != _sha256(path):
             raise BadInput(f"{path} is not the file that {index.name} lists; it is damaged or new")
         held, header = read_safetensors(path)
@@ -58,6 +61,7 @@ def read_shards(index: Path) -> tuple[State, dict[str, str]]:
 
 def read_checkpoint(path: Path) -> State:
     """The tensors of a ``.pt`` file, bare or where training loops put them."""
+    _check_unpacked(path)
     try:
         held = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
@@ -75,30 +79,66 @@ def read_checkpoint(path: Path) -> State:
             f"{path} holds more than weights by name: {listed(others)}; "
             f"put them under one of {', '.join(_INSIDE)}, or save them apart"
         )
-    return {str(key): value for key, value in held.items()}
+    state = {str(key): value for key, value in held.items()}
+    for name, tensor in state.items():
+        if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
+            raise BadInput(f"{path} holds {plain_name(name)} as a tensor that is sparse or empty")
+    return state
 
 
 def listed(names: list[str], most: int = 3) -> str:
     """The first few names, and how many more there are."""
     rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+    first = ", ".join(map(plain_name, names[:most]))
+    return first + (f" and {rest} more" if rest > 0 else "")
+
+
+def plain_name(name: str) -> str:
+    """The name as a message repeats it: printable, and not too long."""
+    shown = name if name.isprintable() else ascii(name)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 
 
 def _read_index(index: Path) -> tuple[dict[str, str], dict[str, Any]]:
     """Which shard holds what, and the SHA-256 of each where the index has one."""
+    held = read_json_file(index, finite=True)
     try:
-        held = json.loads(index.read_text(encoding="utf-8"))
         where = held["weight_map"]
         digests = held.get("metadata", {}).get("sha256", {})
         names = {str(shard) for shard in where.values()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError):
         raise BadInput(f"{index} is not an index of shards: it has no weight_map") from None
     for shard in names:
-        if Path(shard).name != shard or "\\" in shard or not shard.endswith(".safetensors"):
-            raise BadInput(f"{index} lists {shard!r}, which is no safetensors file in its folder")
+        outside = Path(shard).name != shard or "\\" in shard
+        if outside or not shard.endswith(".safetensors") or len(shard) > _MOST_LETTERS:
+            raise BadInput(
+                f"{index} lists {plain_name(shard)}, which is no safetensors file in its folder"
+            )
     if not names:
         raise BadInput(f"{index} lists no shards")
     return where, digests if isinstance(digests, dict) else {}
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as opened:
+            return opened.read(2)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _check_unpacked(path: Path) -> None:
+    """Refuse an archive that is far larger once it is read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return  # the older format of torch, or damaged: the reader will say
+    if unpacked > _MOST_UNPACKED * path.stat().st_size:
+        raise BadInput(
+            f"{path} unpacks to {unpacked} bytes, over {_MOST_UNPACKED} times its size; "
+            "save the weights again, with torch.save"
+        )
 
 
 def _sha256(path: Path) -> str:
