@@ -133,6 +133,7 @@ def test_names_that_do_not_fit_are_said(
     else:
         state[first] = state[first].long()
     save_file(state, tmp_path / "model.safetensors")
+    edit_card(tmp_path, sha256={})
     fails(tmp_path, message)
 
 

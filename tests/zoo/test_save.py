@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from pinprick import BadInput
@@ -106,17 +107,64 @@ def test_a_second_saving_leaves_nothing_of_the_first(
     assert (tmp_path / "model-notes.txt").exists()
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def in_one_file(folder: Path) -> None:
+    save_file({"weight": torch.zeros(2)}, folder / "model.safetensors", {"format": "pt"})
+
+
+def in_shards(folder: Path) -> None:
+    for number in (1, 2):
+        shard = folder / f"model-0000{number}-of-00002.safetensors"
+        save_file({f"weight{number}": torch.zeros(2)}, shard, {"format": "pt"})
+    index = {"metadata": {"total_size": 16}, "weight_map": {"weight1": "..."}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def with_a_card_by_hand(folder: Path) -> None:
+    torch.save({"weight": torch.zeros(2)}, folder / "best.pt")
+    (folder / "card.json").write_text('{"net": "resnet20", "classes": 2, "size": [32, 32]}')
+
+
+def half_a_file(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"half")
+
+
+@pytest.mark.parametrize("lay", [in_one_file, in_shards, with_a_card_by_hand, half_a_file])
+def test_weights_from_elsewhere_are_not_touched(
+    lay: Callable[[Path], None], net: nn.Module, tmp_path: Path
+) -> None:
+    lay(tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(BadInput, match=r"holds files of another model \(.*choose another folder"):
+        save_model(net, CARD, tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_weights_of_an_older_version_and_lost_ones_are_replaced(
+    net: nn.Module, tmp_path: Path
+) -> None:
+    save_model(net, CARD, tmp_path, shard_mb=0.0009)
+    (tmp_path / "card.json").write_text(CARD.as_json())  # without a digest
+    save_model(net, CARD, tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    save_model(net, CARD, tmp_path)
+    assert names(tmp_path) == ["card.json", "model.safetensors"]
+
+
 def test_a_saving_that_fails_leaves_the_old_model(
     net: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_model(net, CARD, tmp_path)
     before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
 
-    def half_a_file(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
+    def fill_up(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(save, "save_file", half_a_file)
+    monkeypatch.setattr(save, "save_file", fill_up)
     with pytest.raises(BadInput, match=r"cannot save a model to .*: No space left"):
         save_model(net, CARD, tmp_path)
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before

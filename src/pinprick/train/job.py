@@ -19,7 +19,8 @@ from pinprick.train.material import Material, fingerprint
 from pinprick.train.plan import Plan, describe_plan, difference, what_decides
 from pinprick.train.progress import Epoch, Progress
 from pinprick.zoo.card import ModelCard, read_card_file
-from pinprick.zoo.save import CARD, save_model
+from pinprick.zoo.files import CARD
+from pinprick.zoo.save import save_model
 from pinprick.zoo.stored import Store, from_stored, to_stored
 
 

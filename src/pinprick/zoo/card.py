@@ -14,6 +14,7 @@ from pinprick.json_text import read_json, read_json_file
 from pinprick.zoo.facts import check_facts
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+_DIGESTS = "sha256"  # an entry that the files of a model have, and a card in memory has not
 _MOST_CLASSES = 100_000  # a card is not to fill the memory
 _MOST_PIXELS = 4096  # along a side
 _LEAST_STD, _MOST = 1e-6, 1e6  # where values run from 0 to 1; in float32 the rest is 0 or infinite
@@ -75,11 +76,15 @@ class ModelCard:
         if self.interpolation not in INTERPOLATIONS:
             raise UnknownName("interpolation", self.interpolation, INTERPOLATIONS)
 
-    def as_json(self) -> str:
-        """The card as it is written; refused where its results contradict its settings."""
+    def as_json(self, sha256: dict[str, str] | None = None) -> str:
+        """The card as it is written; refused where its results contradict its settings.
+
+        With ``sha256`` it lists the files of weights that it is for.
+        """
         check_facts(self.facts)
+        values = asdict(self) | ({} if sha256 is None else {_DIGESTS: sha256})
         try:
-            return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
+            return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise BadInput(f"the facts of a model card must be plain JSON: {error}") from None
 
@@ -97,9 +102,23 @@ def read_card_file(path: Path) -> ModelCard:
     return _card_of(read_json_file(path, finite=True), str(path))
 
 
-def _card_of(values: Any, where: str) -> ModelCard:
+def read_digests(path: Path) -> dict[str, str]:
+    """The SHA-256 of each file of weights that the card at ``path`` lists; none for older cards."""
+    digests = _object(read_json_file(path, finite=True), str(path)).get(_DIGESTS, {})
+    if not isinstance(digests, dict) or not all(isinstance(one, str) for one in digests.values()):
+        raise BadInput(f"{_DIGESTS} in {path} must be an object with a digest per file")
+    return digests
+
+
+def _object(values: Any, where: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise BadInput(f"{where} must hold a JSON object, not a {type(values).__name__}")
+    return values
+
+
+def _card_of(values: Any, where: str) -> ModelCard:
+    values = _object(values, where)
+    values.pop(_DIGESTS, None)
     known = {one.name: one for one in fields(ModelCard)}
     for name in values:
         if name not in known:

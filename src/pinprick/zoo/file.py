@@ -11,7 +11,7 @@ from pathlib import Path
 from pinprick.errors import BadInput
 from pinprick.model import Classifier
 from pinprick.zoo.card import ModelCard, read_card, read_card_file
-from pinprick.zoo.save import CARD, INDEX, WEIGHTS
+from pinprick.zoo.files import CARD, HEADER, INDEX, WEIGHTS, check_belongs
 
 _CHECKPOINTS = (".pt", ".pth", ".bin", ".ckpt", ".tar")
 _SCRIPTS = (".ts", ".torchscript")
@@ -87,9 +87,11 @@ def find_card(path: Path, header: dict[str, str]) -> ModelCard | None:
     """``card.json`` beside the file, or else the card in the file's own header, if there is one."""
     beside = path.parent / CARD
     if beside.is_file():
-        return read_card_file(beside)
-    if "pinprick" in header:
-        return read_card(header["pinprick"], f"the header of {path}")
+        card = read_card_file(beside)
+        check_belongs(path, beside)
+        return card
+    if HEADER in header:
+        return read_card(header[HEADER], f"the header of {path}")
     return None
 
 

@@ -1,25 +1,29 @@
-"""A network as ``.safetensors`` with its card beside it: no pickle, and no file is ever half.
+"""A network as ``.safetensors`` with its card beside it: no pickle, and never half of a model.
 
 Large networks are cut into shards in the layout of Hugging Face: files of a limited size, and an
-index that says which holds what. The index keeps a SHA-256 of each, so that shards of two savings
-are never mixed. The card is also kept in the metadata of every file.
+index that says which holds what. The index lists a SHA-256 of each shard, and the card one of the
+index or of the single file, so that two savings are never mixed. The card is also kept in the
+metadata of every file.
+
+All files are written to a folder of their own and synced. Then the card takes its place, and from
+there on the old weights are refused; the new ones follow. So whoever loads gets the old model, the
+new one, or a line which says that saving was interrupted.
 """
 
-import hashlib
 import json
+import shutil
 from pathlib import Path
 
 from safetensors.torch import save_file
 from torch import nn
 
-from pinprick.aside import aside
+from pinprick.aside import sync, sync_folder
 from pinprick.errors import BadInput
 from pinprick.zoo.card import ModelCard
+from pinprick.zoo.files import CARD, HEADER, INDEX, WEIGHTS, foreign_files, sha256, weights_files
 from pinprick.zoo.stored import State, Store, to_stored
 
-CARD = "card.json"
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
+_NEW = ".saving"  # one name: what a killed saving left is replaced
 
 
 def save_model(
@@ -36,7 +40,8 @@ def save_model(
     Args:
         net: The network whose architecture the card names; left as it is.
         card: What must be known to use it.
-        folder: Made if it is not there; a model that is in it already is replaced.
+        folder: Made if it is not there. A model that was saved there is replaced; weights that
+            come from elsewhere are refused.
         shard_mb: The most a file may hold, in millions of bytes; a single tensor is never cut.
         half: The same as ``store="float16"``.
         store: How weights are stored: "float32", "float16", or "int8" with a scale per output
@@ -48,22 +53,24 @@ def save_model(
     state = to_stored(_unwrapped(net).state_dict(), "float16" if half else store)
     if not state:
         raise BadInput("the network has no weights to save")
-    text = card.as_json()
     shards = _cut(state, int(shard_mb * 1e6))
-    total = len(shards)
-    files = [WEIGHTS] if total == 1 else [_shard_name(i + 1, total) for i in range(total)]
-    metadata = {"format": "pt", "pinprick": text}
+    header = {"format": "pt", HEADER: card.as_json()}
+    if foreign := foreign_files(folder):
+        raise BadInput(
+            f"{folder} holds files of another model ({', '.join(foreign[:3])}); "
+            "choose another folder, or move them away"
+        )
+    new = folder / _NEW
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file, shard in zip(files, shards, strict=True):
-            with aside(folder / file) as path:
-                save_file(shard, path, metadata)
-        if total > 1:
-            with aside(folder / INDEX) as path:
-                path.write_text(json.dumps(_index(folder, files, shards), indent=2) + "\n", "utf-8")
-        with aside(folder / CARD) as path:
-            path.write_text(text + "\n", "utf-8")
-        _remove_others(folder, files)
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        try:
+            files = _write_weights(new, shards, header)
+            _write_text(new / CARD, card.as_json({files[-1]: sha256(new / files[-1])}))
+            _swap(new, folder, files)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
     except OSError as error:
         raise BadInput(f"cannot save a model to {folder}: {error.strerror or error}") from None
 
@@ -89,20 +96,46 @@ def _cut(state: State, most: int) -> list[State]:
     return shards
 
 
+def _write_weights(new: Path, shards: list[State], header: dict[str, str]) -> list[str]:
+    """Write the shards and their index; gives their names, that of the file to load last."""
+    total = len(shards)
+    files = [WEIGHTS] if total == 1 else [_shard_name(i + 1, total) for i in range(total)]
+    for file, shard in zip(files, shards, strict=True):
+        path = new / file
+        path.touch()
+        mode = path.stat().st_mode  # as the user has it; safetensors makes files for him alone
+        save_file(shard, path, header)
+        path.chmod(mode)
+        sync(path)
+    if total == 1:
+        return files
+    _write_text(new / INDEX, json.dumps(_index(new, files, shards), indent=2))
+    return [*files, INDEX]
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text + "\n", "utf-8")
+    sync(path)
+
+
+def _swap(new: Path, folder: Path, files: list[str]) -> None:
+    """Put the new files in the place of the old ones: the card first, which refuses those."""
+    (new / CARD).replace(folder / CARD)
+    sync_folder(folder)
+    for old in weights_files(folder):
+        if old.name not in files:
+            old.unlink(missing_ok=True)
+    for file in files:
+        (new / file).replace(folder / file)
+    sync_folder(folder)
+
+
 def _shard_name(number: int, total: int) -> str:
     return f"model-{number:05}-of-{total:05}.safetensors"
 
 
 def _index(folder: Path, files: list[str], shards: list[State]) -> dict[str, object]:
-    digests = {file: hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in files}
+    digests = {file: sha256(folder / file) for file in files}
     size = sum(tensor.nbytes for shard in shards for tensor in shard.values())
     where = {name: file for file, shard in zip(files, shards, strict=True) for name in shard}
     return {"metadata": {"total_size": size, "sha256": digests}, "weight_map": where}
-
-
-def _remove_others(folder: Path, files: list[str]) -> None:
-    """Remove what an earlier saving left under names that this one does not use."""
-    keep = {*files, INDEX} if len(files) > 1 else {*files}
-    for old in (folder / WEIGHTS, *folder.glob("model-*-of-*.safetensors"), folder / INDEX):
-        if old.name not in keep:
-            old.unlink(missing_ok=True)

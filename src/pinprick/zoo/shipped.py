@@ -6,7 +6,7 @@ from pinprick.errors import UnknownName
 from pinprick.model import Classifier
 from pinprick.zoo import file
 from pinprick.zoo.card import ModelCard, read_card_file
-from pinprick.zoo.save import CARD, WEIGHTS
+from pinprick.zoo.files import CARD, WEIGHTS
 
 FOLDER = Path(__file__).parent / "weights"
 

@@ -3,7 +3,6 @@
 Nothing that a file says is run, and nothing outside its folder is opened.
 """
 
-import hashlib
 import pickle
 import zipfile
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from pinprick.errors import BadInput
 from pinprick.json_text import read_json_file
+from pinprick.zoo.files import sha256
 from pinprick.zoo.safe import brief, refusal
 from pinprick.zoo.stored import State
 
@@ -48,7 +48,7 @@ def read_shards(index: Path) -> tuple[State, dict[str, str]]:
         path = index.parent / shard
         if not path.is_file():
             raise BadInput(f"{index} lists {plain_name(shard)}, which is not in its folder")
-        if shard in digests and digests[shard] != _sha256(path):
+        if shard in digests and digests[shard] != sha256(path):
             raise BadInput(f"{path} is not the file that {index.name} lists; it is damaged or new")
         held, header = read_safetensors(path)
         lost = sorted(name for name, file in where.items() if file == shard and name not in held)
@@ -139,8 +139,3 @@ def _check_unpacked(path: Path) -> None:
             f"{path} unpacks to {unpacked} bytes, over {_MOST_UNPACKED} times its size; "
             "save the weights again, with torch.save"
         )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
