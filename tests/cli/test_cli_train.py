@@ -85,6 +85,32 @@ def test_half_the_size_is_a_switch(run: Run, stripes: Path, tmp_path: Path) -> N
     assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
 
 
+def test_a_folder_of_other_weights_is_refused_and_left_as_it_was(
+    run: Run, stripes: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "others"
+    folder.mkdir()
+    for number in (1, 2):
+        shard = folder / f"model-0000{number}-of-00002.safetensors"
+        save_file({"weight": torch.zeros(2)}, shard, {"format": "pt"})
+    shell = run("train", "--data", stripes, "--net", "mnist_cnn", *QUICK, "--out", "others")
+    assert (shell.status, shell.out) == (2, "")
+    assert shell.err.startswith("pinprick: others holds files of another model (model-00001-of-")
+    assert len(shell.err.splitlines()) == 1
+    assert [path.stat().st_size > 0 for path in folder.iterdir()] == [True, True]
+
+
+def test_a_training_whose_weights_are_gone_is_done_again(
+    run: Run, stripes: Path, tmp_path: Path
+) -> None:
+    command = ("train", "--data", stripes, "--net", "mnist_cnn", *QUICK, "--epochs", "1")
+    assert run(*command, "--out", "made").status == 0
+    (tmp_path / "made" / "model.safetensors").unlink()
+    shell = run(*command, "--out", "made")
+    assert shell.err.startswith("made holds a card without its weights; training again")
+    assert (tmp_path / "made" / "model.safetensors").exists()
+
+
 @pytest.mark.parametrize("net", ["resnet19", "torchvision:resnet19", "onnx:resnet18"])
 def test_the_name_of_the_network_is_looked_at_before_the_data(run: Run, net: str) -> None:
     shell = run("train", "--data", "gone.safetensors", "--net", net)

@@ -159,7 +159,7 @@ def replace_it(path: Path) -> None:
 
 
 def forget_the_record(path: Path) -> None:
-    save_file({"a": torch.zeros(1)}, path)
+    save_file({"a": torch.zeros(1)}, path, {"training": "{}"})
 
 
 def nest_the_record(path: Path) -> None:

@@ -81,6 +81,7 @@ def main(
     from pinprick.train.job import finish, finished, train_epochs
     from pinprick.train.loop import Trainer
     from pinprick.train.material import read_material
+    from pinprick.train.out_folder import lost_weights
     from pinprick.train.plan import build_plan
     from pinprick.train.presets import DATA
     from pinprick.zoo.fit import check_net
@@ -101,6 +102,8 @@ def main(
     open_folder(out)
     card = finished(plan, material, out, store=kind)
     if card is None:
+        if lost_weights(out) and not quiet:
+            remark(f"{out} holds a card without its weights; training again")
         trainer = Trainer(plan, material, place)
         title = f"{plan.recipe.title} of {net} on {material.name}"
         total = plan.schedule.epochs

@@ -22,7 +22,6 @@ from pinprick.errors import BadInput
 from pinprick.json_text import read_json
 
 CHECKPOINT = "checkpoint.safetensors"
-_REMEDY = "delete it to begin again"
 
 
 class Writer:
@@ -71,15 +70,25 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            held = read_json((file.metadata() or {})["training"], "its record")
-            record: dict[str, Any] = held["record"]
-            check = held["check"]
-    except (SafetensorError, OSError, BadInput, ValueError, KeyError, TypeError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise BadInput(f"the checkpoint {path} is damaged ({reason}); {_REMEDY}") from None
+            text = (file.metadata() or {}).get("training")
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, error) from None
+    if text is None:
+        raise BadInput(f"{path} is no checkpoint of pinprick; choose another folder")
+    try:
+        held = read_json(text, "its record")
+        record: dict[str, Any] = held["record"]
+        check = held["check"]
+    except (BadInput, KeyError, TypeError) as error:
+        raise _damaged(path, error) from None
     if check != _check(tensors):
-        raise BadInput(f"the checkpoint {path} is damaged (its check sum is wrong); {_REMEDY}")
+        raise _damaged(path, "its check sum is wrong")
     return tensors, record
+
+
+def _damaged(path: Path, why: object) -> BadInput:
+    reason = " ".join(str(why).split()) or type(why).__name__
+    return BadInput(f"the checkpoint {path} is damaged ({reason}); delete it to begin again")
 
 
 def _check(tensors: dict[str, Tensor]) -> int:

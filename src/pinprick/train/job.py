@@ -16,6 +16,7 @@ from pinprick.train.checkpoint import CHECKPOINT, Writer, read_checkpoint
 from pinprick.train.exam import take_exam
 from pinprick.train.loop import Tick, Trainer
 from pinprick.train.material import Material, fingerprint
+from pinprick.train.out_folder import check_folder, holds_model
 from pinprick.train.plan import Plan, describe_plan, difference, what_decides
 from pinprick.train.progress import Epoch, Progress
 from pinprick.zoo.card import ModelCard, read_card_file
@@ -64,9 +65,13 @@ def train_model(
 def finished(
     plan: Plan, material: Material, out: Path, *, store: Store = "float32"
 ) -> ModelCard | None:
-    """The card in ``out`` if this training has ended there; None if it is still to be done."""
+    """The card in ``out`` if this training has ended there; None if it is still to be done.
+
+    A folder that this training did not make is refused, and nothing in it is touched.
+    """
+    begun = check_folder(out)
     path = out / CARD
-    if (out / CHECKPOINT).exists() or not path.exists():
+    if not path.exists():
         return None
     card = read_card_file(path)
     names = {
@@ -78,9 +83,10 @@ def finished(
     there = {key: card.facts.get(name) for key, name in names.items()}
     if there["plan"] is None:
         raise BadInput(f"{out} holds a model already, from elsewhere; choose another folder")
-    if other := _other(there, {**_what(plan, material), "weights": store}):
+    what = _what(plan, material)
+    if other := _other(there, what if begun else {**what, "weights": store}):
         raise BadInput(f"{out} holds a model of another training ({other}); choose another folder")
-    return card
+    return card if not begun and holds_model(out) else None
 
 
 def train_epochs(

@@ -12,7 +12,7 @@ from safetensors import safe_open
 
 from pinprick.errors import BadInput
 from pinprick.json_text import read_json_file
-from pinprick.zoo.card import read_digests
+from pinprick.zoo.card import read_card_file, read_digests
 
 CARD = "card.json"
 WEIGHTS = "model.safetensors"
@@ -41,7 +41,7 @@ def foreign_files(folder: Path) -> list[str]:
     ours = [path for path in weights if _is_ours(path)]
     foreign = [path.name for path in weights if path not in ours]
     card = folder / CARD
-    if card.exists() and not ours and not _lists_weights(card):
+    if card.exists() and not ours and not _is_our_card(card):
         foreign.append(CARD)
     return foreign
 
@@ -74,8 +74,9 @@ def _is_ours(path: Path) -> bool:
         return False
 
 
-def _lists_weights(card: Path) -> bool:
+def _is_our_card(path: Path) -> bool:
+    """Whether the card lists its weights, or a training of an older version wrote it."""
     try:
-        return bool(read_digests(card))
+        return bool(read_digests(path)) or "training" in read_card_file(path).facts
     except BadInput:
         return False
