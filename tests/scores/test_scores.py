@@ -364,7 +364,7 @@ def test_a_damaged_cache_is_named(images: Tensor, tmp_path: Path) -> None:
             torch.tensor([[0.0, 1.0, torch.nan]] * 7),
             "gave a score that is not finite for image 0 of 7",
         ),
-        (torch.zeros(7, 4), "gave 4 scores an image, where there are 3 classes"),
+        (torch.zeros(7, 4), "gave 4 scores per image, where there are 3 classes"),
         ({"scores": []}, "gave a dict that is not made of numbers"),
         (None, "gave a NoneType"),
     ],

@@ -63,9 +63,14 @@ def score_model(
             default those of the network, and HTTP errors that say so.
         per_second: Most calls a second.
         cache: A folder for answers, which may be shared by processes and by models.
-        remember: How many answers are kept in memory; 0 for none, where answers are random.
+        remember: How many answers are kept in memory; 0 for none, where answers are random. Without
+            a cache every image of a batch is then sent, equal ones too.
     """
-    for what, value, least in (("max_batch", max_batch, 1), ("retries", retries, 0)):
+    for what, value, least in (
+        ("max_batch", max_batch, 1),
+        ("retries", retries, 0),
+        ("remember", remember, 0),
+    ):
         if value < least:
             raise BadInput(f"{what} must be at least {least}, got {value}")
     if backoff < 0 or (per_second is not None and per_second <= 0):
@@ -73,6 +78,7 @@ def score_model(
             f"backoff must not be below 0 and per_second must be above, "
             f"got {backoff} and {per_second}"
         )
+    kind = "labels" if access == "labels" else "probabilities" if probabilities else "scores"
     service = Service(
         Calls(
             function,
@@ -82,7 +88,7 @@ def score_model(
             temporary=temporary,
             per_second=per_second,
         ),
-        Answers(f"{name}\0{version}", folder=cache, remember=remember),
+        Answers(name, version, kind, folder=cache, remember=remember),
         max_batch=max_batch,
         classes=len(classes),
         labels_only=access == "labels",

@@ -1,10 +1,12 @@
 """Answers that were given before, by the content of the image: some in memory, all on the disk.
 
 The disk is an SQLite file, which several processes may share and a kill leaves whole. Its keys are
-hashes of the model's name and version and of the image, so that several models may share it too.
+hashes of the image and of all that says what a row means: the model's name and version, and whether
+rows are scores, probabilities or classes. So several models may share it too.
 """
 
 import hashlib
+import json
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -24,10 +26,20 @@ _PATIENCE = 60.0  # seconds to wait for another process
 
 
 class Answers:
-    """Rows of scores by the images they were given for."""
+    """Rows of scores by the images they were given for.
 
-    def __init__(self, model: str, *, folder: str | Path | None, remember: int) -> None:
-        self._model = hashlib.sha256(model.encode()).digest()
+    Args:
+        name: What the model is called.
+        version: Which version of it.
+        kind: What a row holds: "scores", "probabilities" or "labels".
+        folder: Where the file is; None for none.
+        remember: How many rows are kept in memory.
+    """
+
+    def __init__(
+        self, name: str, version: str, kind: str, *, folder: str | Path | None, remember: int
+    ) -> None:
+        self._model = hashlib.sha256(json.dumps([name, version, kind]).encode()).digest()
         self._memory: OrderedDict[bytes, Row] = OrderedDict()
         self._remember = remember
         self._path: Path | None = None
@@ -41,7 +53,12 @@ class Answers:
                 file.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, row BLOB)")
 
     def keys(self, images: Tensor) -> list[bytes]:
-        """What each image goes by: a hash of the model, the shape and every value."""
+        """What each image goes by: a hash of the model, the shape and every value.
+
+        Where nothing is kept, equal images may get different answers: each goes by its place.
+        """
+        if self._path is None and not self._remember:
+            return [place.to_bytes(8) for place in range(len(images))]
         shape = repr(tuple(images.shape[1:])).encode()
         return [
             hashlib.sha256(self._model + shape + image.numpy().tobytes()).digest()

@@ -75,7 +75,7 @@ class Service:
         first = {key: row for row, key in reversed(list(enumerate(keys)))}  # each image once
         known = self._answers.find(list(first))
         for row in known.values():
-            self._check_count(len(row))
+            self._check_known(len(row))
         todo = [
             row for key, row in sorted(first.items(), key=lambda item: item[1]) if key not in known
         ]
@@ -141,11 +141,19 @@ class Service:
             raise self._bad(f"must give class numbers from 0 to {self._classes - 1}")
         return np.eye(self._classes)[whole]
 
+    def _check_known(self, count: int) -> None:
+        if count != (self._classes or count):
+            raise BadInput(
+                f"the cache of {self._calls.name} has {count} scores per image, where there are "
+                f"{self._classes} classes; give score_model another version, or another cache"
+            )
+        self._classes = count
+
     def _check_count(self, count: int) -> None:
         self._classes = self._classes or count
         if count != self._classes:
             raise self._bad(
-                f"gave {count} scores an image, where there are {self._classes} classes"
+                f"gave {count} scores per image, where there are {self._classes} classes"
             )
 
     def _as_logits(self, scores: Tensor) -> Tensor:
