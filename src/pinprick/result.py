@@ -263,7 +263,7 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
         remarks=tuple(chain.from_iterable(result.remarks for result in results)),
         seconds=sum(result.seconds for result in results),
         peak_memory=max(peaks, default=None),
-        sent={name: sum(part[name] for part in sent) for name in sent[0]} if sent else None,
+        sent={name: sum(part.get(name, 0) for part in sent) for name in sent[0]} if sent else None,
         stages=_join_stages(results),
         found_by=tuple(chain.from_iterable(result.found_by for result in results)),
         start=Passes.join(starts) if len(starts) == len(results) else None,

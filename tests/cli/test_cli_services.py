@@ -7,8 +7,12 @@ import pytest
 from PIL import Image
 
 from cli.conftest import Run
+from pinprick.store import load_result
 
 SERVICES = '''
+import time
+from functools import partial
+
 import cli_test_models
 import torch
 
@@ -47,6 +51,39 @@ def tired(after=30):
 
 def down():
     return tired(after=0)
+
+
+tired_35, tired_36, tired_37 = (partial(tired, after) for after in (35, 36, 37))
+
+
+def brittle():
+    """Has a bug of its own that shows late."""
+    asked = []
+
+    def ask(images):
+        asked.append(images)
+        if sum(map(len, asked)) > 30:
+            raise ZeroDivisionError("a bug")
+        with torch.no_grad():
+            return colours(images)
+
+    return score_model(ask, name="brittle", prepare=colours.prepare, remember=0)
+
+
+def hanging():
+    """Never comes back after a while."""
+    asked = []
+
+    def ask(images):
+        asked.append(images)
+        if sum(map(len, asked)) > 30:
+            time.sleep(1)  # long enough to be given up
+        with torch.no_grad():
+            return colours(images)
+
+    return score_model(
+        ask, name="service", prepare=colours.prepare, retries=0, timeout=0.05, remember=0
+    )
 '''
 FEW = ("--attack", "sparse_rs", "--option", "k=2", "--option", "queries=12", "--figures", "0")
 
@@ -80,7 +117,10 @@ def test_a_picture_that_the_service_does_not_take_is_set_aside(
 
 def test_what_was_done_before_the_service_broke_down_is_shown(run: Run, tmp_path: Path) -> None:
     shell = run("attack", "set", "--model", "cli_test_services:tired", *FEW)
-    assert shell.status == 0
+    assert shell.status == 2
+    last = shell.err.splitlines()[-1]
+    assert last.startswith("pinprick: service left 12 of 42 questions without an answer; ")
+    assert document_sent(tmp_path)["unanswered"] == 12
     document = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
     rows = document["images"]
     assert [row["forwards"] for row in rows] == [12, 8, 0, 0]
@@ -88,6 +128,72 @@ def test_what_was_done_before_the_service_broke_down_is_shown(run: Run, tmp_path
     assert all("did not answer" in row["remark"] for row in rows[1:])
     assert [row["clean"]["confidence"] is None for row in rows] == [False, False, True, True]
     assert shell.out.count("no answer") == 5  # before and after, but for the second's before
+
+
+def document_sent(tmp_path: Path) -> dict[str, int]:
+    document = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
+    sent: dict[str, int] = document["sent"]
+    return sent
+
+
+def test_a_service_that_hangs_half_way_is_the_same(run: Run, tmp_path: Path) -> None:
+    shell = run("attack", "set", "--model", "cli_test_services:hanging", *FEW)
+    assert shell.status == 2
+    assert shell.err.splitlines()[-1].startswith("pinprick: service left ")
+    document = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
+    assert [row["forwards"] for row in document["images"]] == [12, 8, 0, 0]
+    assert "no answer within 0.05 s" in document["images"][1]["remark"]
+
+
+@pytest.mark.parametrize(
+    ("answered", "last"),
+    [
+        (35, "pinprick: service left 2 of 37 questions without an answer; "),
+        (37, "pinprick: service did not answer in 2 tries (the last: timed out)"),
+    ],
+)
+def test_what_was_done_before_the_run_ended_is_shown_and_saved(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: int, last: str
+) -> None:
+    """The service breaks down where the second half of the images is read, or just after that."""
+    monkeypatch.setattr("pinprick.cli.data_inputs._ROOM", 2 * 3 * 224 * 224)
+    given = ("--data", "csv:list.csv", "--save", "saved.safetensors")
+    shell = run("attack", *given, "--model", f"cli_test_services:tired_{answered}", *FEW)
+    assert shell.status == 2
+    assert shell.err.splitlines()[-1].startswith(last)
+    assert "of 2 that were right to begin with" in shell.out
+    document = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
+    assert [row["forwards"] for row in document["images"]] == [12, 12]
+    assert len(load_result(tmp_path / "saved.safetensors")) == 2
+
+
+def test_an_error_of_the_function_loses_nothing_either(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        run(
+            "attack",
+            "set",
+            "--save",
+            "saved.safetensors",
+            "--model",
+            "cli_test_services:brittle",
+            *FEW,
+        )
+    document = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
+    assert [row["forwards"] for row in document["images"]] == [12]
+    assert len(load_result(tmp_path / "saved.safetensors")) == 1
+
+
+def test_a_comparison_shows_the_attacks_that_were_done(run: Run, tmp_path: Path) -> None:
+    attacks = ("--attacks", "sparse_rs,brusle", "--option", "sparse_rs.queries=6")
+    shell = run("compare", "set", "--model", "cli_test_services:tired_36", *attacks)
+    assert shell.status == 2
+    assert shell.err.splitlines()[-1].startswith("pinprick: service did not answer in ")
+    assert shell.out.count("sparse_rs") == 4
+    assert "brusle" not in shell.out
+    document = json.loads((tmp_path / "pinprick-out" / "compare.json").read_text())
+    assert [len(row["attacks"]) for row in document["images"]] == [1] * 4
 
 
 def test_a_comparison_goes_on_too(run: Run) -> None:

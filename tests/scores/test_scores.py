@@ -116,7 +116,14 @@ def test_images_that_failed_together_are_tried_alone(images: Tensor, pauses: lis
     expected = images[rest].mean(dim=(2, 3))
     torch.testing.assert_close(seen.value.logits[rest], expected, rtol=0, atol=1e-6)
     assert seen.value.logits[2].isnan().all()
-    assert vars(model.sent) == {"asked": 7, "cached": 0, "images": 21, "requests": 9, "failures": 3}
+    assert vars(model.sent) == {
+        "asked": 7,
+        "cached": 0,
+        "images": 21,
+        "requests": 9,
+        "failures": 3,
+        "unanswered": 1,
+    }
     model(images[rest])
     assert model.sent.requests == 9  # what was answered is kept
 
@@ -188,11 +195,13 @@ def test_an_error_of_the_function_itself_is_raised_at_any_time(images: Tensor) -
         model(images)
 
 
-def test_class_numbers_that_are_no_numbers_are_one_clear_line(images: Tensor) -> None:
+def test_class_numbers_that_are_no_numbers_are_one_clear_line(
+    images: Tensor, pauses: list[float]
+) -> None:
     model = score_model(
         lambda some: [float("nan")] * len(some), name="top", access="labels", classes=("a", "b")
     )
-    with pytest.raises(BadInput, match="class numbers from 0 to 1"):
+    with pytest.raises(NoAnswer, match="class numbers from 0 to 1"):
         model(images)
 
 
@@ -357,36 +366,29 @@ def test_a_damaged_cache_is_named(images: Tensor, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (torch.zeros(6, 3), r"must give a row of scores for each of 7 images, got \(6, 3\)"),
-        (torch.zeros(7), r"must give a row of scores for each of 7 images, got \(7,\)"),
-        (torch.zeros(7, 3, 1), r"must give .* got \(7, 3, 1\)"),
-        (
-            torch.tensor([[0.0, 1.0, torch.nan]] * 7),
-            "gave a score that is not finite for image 0 of 7",
-        ),
-        (torch.zeros(7, 4), "gave 4 scores per image, where there are 3 classes"),
+        (torch.zeros(2, 3), r"must give a row of scores for each of 1 images, got \(2, 3\)"),
+        (torch.zeros(1), r"must give a row of scores for each of 1 images, got \(1,\)"),
+        (torch.zeros(1, 3, 1), r"must give .* got \(1, 3, 1\)"),
+        (torch.tensor([[0.0, 1.0, torch.nan]]), "gave a score that is not finite for image 0 of 1"),
+        (torch.zeros(1, 4), "gave 4 scores per image, where there are 3 classes"),
         ({"scores": []}, "gave a dict that is not made of numbers"),
         (None, "gave a NoneType"),
     ],
 )
-def test_a_bad_answer_is_one_clear_line(images: Tensor, answer: Any, message: str) -> None:
-    seen: list[int] = []
-
-    def function(some: Tensor) -> Any:
-        seen.append(len(some))
-        return answer
-
-    model = score_model(function, name="odd", classes=("a", "b", "c"))
-    with pytest.raises(BadInput, match=f"odd {message}"):
-        model(images)
-    assert seen == [7]  # asking again would not help
+def test_an_answer_that_stays_bad_is_one_clear_line(
+    images: Tensor, pauses: list[float], answer: Any, message: str
+) -> None:
+    model = score_model(lambda some: answer, name="odd", classes=("a", "b", "c"), retries=1)
+    with pytest.raises(NoAnswer, match=f"odd did not answer in 2 tries .*odd {message}") as error:
+        model(images[:1])
+    assert "\n" not in str(error.value)
 
 
-def test_probabilities_become_logits(images: Tensor) -> None:
+def test_probabilities_become_logits(images: Tensor, pauses: list[float]) -> None:
     chances = torch.tensor([[0.25, 0.75, 0.0]])
     model = score_model(lambda some: chances.expand(len(some), 3), name="p", probabilities=True)
     torch.testing.assert_close(model(images[:2]).softmax(dim=1), chances.expand(2, 3).double())
-    with pytest.raises(BadInput, match="p gave probabilities from 0 to 2"):
+    with pytest.raises(NoAnswer, match="p gave probabilities from 0 to 2"):
         score_model(lambda some: torch.tensor([[0.0, 2.0]]), name="p", probabilities=True)(
             images[:1]
         )
@@ -405,13 +407,13 @@ def test_labels_alone_are_one_hot(images: Tensor, form: str) -> None:
     assert sorted(answers[0].tolist()) == [0, 0, 1]
 
 
-def test_class_numbers_need_classes_and_keep_to_them(images: Tensor) -> None:
+def test_class_numbers_need_classes_and_keep_to_them(images: Tensor, pauses: list[float]) -> None:
     def three(some: Tensor) -> list[int]:
         return [3] * len(some)
 
     with pytest.raises(BadInput, match=r"score_model\(classes=...\) must say"):
         score_model(three, name="top", access="labels")(images)
-    with pytest.raises(BadInput, match="class numbers from 0 to 2"):
+    with pytest.raises(NoAnswer, match="class numbers from 0 to 2"):
         score_model(three, name="top", access="labels", classes=("r", "g", "b"))(images)
 
 
@@ -420,8 +422,8 @@ def test_class_numbers_need_classes_and_keep_to_them(images: Tensor) -> None:
     [
         ({"max_batch": 0}, "max_batch must be at least 1, got 0"),
         ({"retries": -1}, "retries must be at least 0, got -1"),
-        ({"per_second": 0.0}, "per_second must be above"),
-        ({"backoff": -1.0}, "backoff must not be below 0"),
+        ({"per_second": 0.0}, "per_second must be at least one call per day, or None, got 0.0"),
+        ({"backoff": -1.0}, "backoff must be seconds from 0 on, got -1.0"),
     ],
 )
 def test_settings_are_checked(options: dict[str, Any], message: str) -> None:

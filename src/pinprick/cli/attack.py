@@ -51,7 +51,7 @@ def main(
     with every number, to a folder.
 
     The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
-    that is no picture; the other files are attacked all the same.
+    that is no picture, or a service that stops answering; what was found is shown all the same.
     """
     from collections.abc import Iterator
     from functools import partial
@@ -61,10 +61,11 @@ def main(
     from pinprick.cli.console import remark, watch
     from pinprick.cli.data_inputs import open_data, read_groups
     from pinprick.cli.folder import Diary, as_json, open_folder
-    from pinprick.cli.place import choose_batch_size, load_on
+    from pinprick.cli.place import check_answered, choose_batch_size, load_on
     from pinprick.cli.roll import Roll
     from pinprick.cli.starts import check_place, keep, open_start
     from pinprick.data.pictures import Named
+    from pinprick.errors import PinprickError
     from pinprick.report.gallery import Exhibit, hang
     from pinprick.result import AttackResult
     from pinprick.run import attack_batches
@@ -87,6 +88,8 @@ def main(
         for group in groups:
             names.extend(group.photos)
             roll.add(group)
+            if not group.photos:  # a service answered for none of them
+                continue
             yield from attack_batches(
                 chosen,
                 classifier,
@@ -103,21 +106,31 @@ def main(
     title = f"{chosen.card.title} on {classifier.name}"
     shown: list[Exhibit] = []
     results: list[AttackResult] = []
-    with Diary(out / "result.json") as diary:  # so that a run that is stopped loses nothing
-        for result in watch(batches(), total, title, quiet=quiet):
-            results += [result] if save is not None else []
-            photos = names[len(shown) : len(shown) + len(result)]
-            left = None if figures is None else figures - len(shown)
-            shown += hang(result, photos, classifier, out, title=title, figures=left)
-            words = None if asked is None else asked.words
-            diary.write(partial(attack_document, result, shown, roll, classifier, words))
-    if save is not None:
-        keep(results, save)
+    failure: PinprickError | None = None
+    try:
+        with Diary(out / "result.json") as diary:  # so that a run that is stopped loses nothing
+            for result in watch(batches(), total, title, quiet=quiet):
+                results += [result] if save is not None else []
+                photos = names[len(shown) : len(shown) + len(result)]
+                left = None if figures is None else figures - len(shown)
+                shown += hang(result, photos, classifier, out, title=title, figures=left)
+                words = None if asked is None else asked.words
+                diary.write(partial(attack_document, result, shown, roll, classifier, words))
+    except PinprickError as error:
+        if not shown:
+            raise
+        failure = error  # said once all that was found is shown
+    finally:
+        if save is not None and results:
+            keep(results, save)
     if json:
         typer.echo(as_json(diary.document))
     else:
         print_attacks(title, shown, roll, diary.document["attack"])
     if not quiet:
         remark(f"pictures, figures and result.json are in {out}")
+    if failure is not None:
+        raise failure
+    check_answered(classifier)
     if roll.unreadable:
         raise typer.Exit(2)

@@ -34,7 +34,8 @@ def print_attacks(
 ) -> None:
     """The table, how many were fooled of those that were right, and who withstands how much."""
     typer.echo(title)
-    print_table(COLUMNS, [_cells(*pair) for pair in zip(shown, roll.label_words, strict=True)])
+    labels = roll.label_words[: len(shown)]  # a run may have stopped before the last
+    print_table(COLUMNS, [_cells(*pair) for pair in zip(shown, labels, strict=True)])
     right = [exhibit for exhibit in shown if exhibit.row.correct]
     fooled = sum(exhibit.row.success for exhibit in right)
     typer.echo(f"fooled {fooled} of {len(right)} that were right to begin with")

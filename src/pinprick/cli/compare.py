@@ -50,7 +50,7 @@ def main(
     --limit says otherwise.
 
     The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
-    that is no picture; the other files are attacked all the same.
+    that is no picture, or a service that stops answering; what was found is shown all the same.
     """
     from pinprick.attacks.build import build
     from pinprick.cli.compare_output import compare_document, print_comparisons
@@ -58,7 +58,8 @@ def main(
     from pinprick.cli.data_inputs import gather, open_data, read_data
     from pinprick.cli.folder import as_json, open_folder, write_json
     from pinprick.cli.inputs import read_inputs
-    from pinprick.cli.place import choose_batch_size, load_on
+    from pinprick.cli.place import check_answered, choose_batch_size, load_on
+    from pinprick.errors import PinprickError
     from pinprick.report.comparison import add_columns, save_comparison, start_comparisons
     from pinprick.run import attack_batches
 
@@ -89,11 +90,17 @@ def main(
         for attack in chosen
     ]
     comparisons = start_comparisons(inputs.photos, inputs.images, inputs.logits, classifier, other)
-    for attack, batches in zip(chosen, runs, strict=True):
-        done = 0
-        for result in watch(batches, len(comparisons), attack.card.title, quiet=quiet):
-            add_columns(comparisons[done:], attack, result, classifier, other)
-            done += len(result)
+    failure: PinprickError | None = None
+    try:
+        for attack, batches in zip(chosen, runs, strict=True):
+            done = 0
+            for result in watch(batches, len(comparisons), attack.card.title, quiet=quiet):
+                add_columns(comparisons[done:], attack, result, classifier, other)
+                done += len(result)
+    except PinprickError as error:
+        if not comparisons or not comparisons[0].columns:
+            raise
+        failure = error  # said once all that was found is shown
     for comparison in comparisons:
         save_comparison(comparison, out)
     words = None if asked is None else asked.words
@@ -105,5 +112,8 @@ def main(
         print_comparisons(comparisons, inputs)
     if not quiet:
         remark(f"figures and compare.json are in {out}")
+    if failure is not None:
+        raise failure
+    check_answered(classifier, other)
     if inputs.unreadable:
         raise typer.Exit(2)

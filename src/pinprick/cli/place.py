@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from pinprick import __version__
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, NoAnswer
 from pinprick.model import Classifier
 from pinprick.zoo import load_model
 
@@ -42,6 +42,17 @@ def choose_batch_size(given: int | None, model: Classifier) -> int | None:
     on_cpu = model.device is None or model.device.type == "cpu"
     small = model.size is not None and max(model.size) <= _SMALL
     return 1 if given is None and on_cpu and not small else given
+
+
+def check_answered(*models: Classifier | None) -> None:
+    """Raise where a remote model left questions without an answer; all else is done by now."""
+    for model in models:
+        sent = None if model is None else model.sent
+        if model is not None and sent is not None and sent.unanswered:
+            raise NoAnswer(
+                f"{model.name} left {sent.unanswered} of {sent.asked} questions without an answer; "
+                "what was found with the others is shown and written"
+            )
 
 
 def surroundings(model: Classifier) -> dict[str, str]:

@@ -6,10 +6,11 @@
     model = score_model(ask, name="my-service", per_second=5, cache="answers")
 
 The function is called with no more than ``max_batch`` images at a time, no more often than
-``per_second``, and again where it fails for a while. No image is sent twice while its answer is
-remembered, and ``model.sent`` counts what was really sent.
+``per_second``, and again where it fails for a while or gives nothing within ``timeout`` seconds. No
+image is sent twice while its answer is remembered, and ``model.sent`` counts what was really sent.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +24,8 @@ from pinprick.scores.answers import Answers
 from pinprick.scores.calls import Calls, Temporary, is_temporary
 from pinprick.scores.service import Service
 from pinprick.types import Picture
+
+_DAY = 24 * 60 * 60  # seconds
 
 
 def score_model(
@@ -40,6 +43,7 @@ def score_model(
     backoff: float = 0.5,
     temporary: Temporary = is_temporary,
     per_second: float | None = None,
+    timeout: float | None = 120.0,
     cache: str | Path | None = None,
     remember: int = 4096,
 ) -> Classifier:
@@ -58,10 +62,12 @@ def score_model(
         max_batch: Most images in one call.
         retries: How often a call that failed is made again.
         backoff: Seconds before the first of these; they double, up to a minute. A service that
-            says how long to wait, or until when (``Retry-After``), is believed.
+            says how long to wait, or until when (``Retry-After``), is believed, up to ten minutes.
         temporary: Which exceptions are worth another try: types, or a function that tells. By
             default those of the network, and HTTP errors that say so.
-        per_second: Most calls a second.
+        per_second: Most calls per second.
+        timeout: Seconds after which a call is given up and made again; None to wait for ever. Calls
+            are made in a thread of their own, with None in the caller's.
         cache: A folder for answers, which may be shared by processes and by models.
         remember: How many answers are kept in memory; 0 for none, where answers are random. Without
             a cache every image of a batch is then sent, equal ones too.
@@ -73,11 +79,12 @@ def score_model(
     ):
         if value < least:
             raise BadInput(f"{what} must be at least {least}, got {value}")
-    if backoff < 0 or (per_second is not None and per_second <= 0):
-        raise BadInput(
-            f"backoff must not be below 0 and per_second must be above, "
-            f"got {backoff} and {per_second}"
-        )
+    if not 0 <= backoff < math.inf:
+        raise BadInput(f"backoff must be seconds from 0 on, got {backoff}")
+    if per_second is not None and not 1 / _DAY <= per_second < math.inf:
+        raise BadInput(f"per_second must be at least one call per day, or None, got {per_second}")
+    if timeout is not None and not 0 < timeout < math.inf:
+        raise BadInput(f"timeout must be seconds above 0, or None, got {timeout}")
     kind = "labels" if access == "labels" else "probabilities" if probabilities else "scores"
     service = Service(
         Calls(
@@ -87,6 +94,7 @@ def score_model(
             backoff=backoff,
             temporary=temporary,
             per_second=per_second,
+            timeout=timeout,
         ),
         Answers(name, version, kind, folder=cache, remember=remember),
         max_batch=max_batch,

@@ -2,9 +2,8 @@
 
 A call that brings no usable answer is made again for the images that still lack one. What lacks
 it in the end is asked about by itself once more, so that an image which the service cannot take
-keeps no other from its answer. An error that does not look like the service's is raised; so is,
-until there has been a good answer, one that another try does not mend, as something is set up
-wrongly then.
+keeps no other from its answer. An error that does not look like the service's is raised. So is one
+that another try does not mend, such as a refused key, until there has been an answer.
 """
 
 import http.client
@@ -18,6 +17,7 @@ from typing import Any
 from torch import Tensor
 
 from pinprick.errors import BadInput
+from pinprick.scores.patience import Patience, TookTooLong
 
 Temporary = tuple[type[Exception], ...] | Callable[[Exception], bool]
 
@@ -25,6 +25,8 @@ Temporary = tuple[type[Exception], ...] | Callable[[Exception], bool]
 Take = Callable[[Any, Sequence[int]], dict[int, str]]
 
 _LONGEST = 60.0  # seconds of a pause that the service did not ask for
+_LONGEST_ASKED = 600.0  # seconds of one that it did
+_DOUBLINGS = 30  # of a pause; by then it has reached its longest
 _LATER = (408, 425, 429)  # HTTP's ways to say: try again
 _BROKEN = (  # a timeout is an OSError
     OSError,
@@ -66,10 +68,11 @@ class Calls:
         backoff: float,
         temporary: Temporary,
         per_second: float | None,
+        timeout: float | None,
     ) -> None:
         self.name = name
         self.requests = self.images = self.failures = 0
-        self._function = function
+        self._function = Patience(function, timeout)
         self._retries, self._backoff, self._temporary = retries, backoff, temporary
         self._interval = 0.0 if per_second is None else 1 / per_second
         self._next = 0.0
@@ -86,7 +89,8 @@ class Calls:
             if not left or wait is None:
                 break
             if attempt < self._retries:
-                time.sleep(max(wait, min(self._backoff * 2**attempt, _LONGEST)))
+                pause = self._backoff * 2 ** min(attempt, _DOUBLINGS)
+                time.sleep(max(wait, min(pause, _LONGEST)))
         if len(left) > 1:
             reasons, tries = self._one_by_one(images, reasons, take), tries + 1
         many = f"{tries} tries" if tries > 1 else "one try"
@@ -110,6 +114,10 @@ class Calls:
 
         These are None where another try would be in vain.
         """
+        try:
+            self._function.check_room()
+        except TookTooLong as error:
+            return dict.fromkeys(places, str(error)), None
         self._wait_for_turn()
         self.requests += 1
         self.images += len(places)
@@ -128,8 +136,8 @@ class Calls:
 
     def _may_pass(self, error: Exception) -> bool:
         """Whether another try may help."""
-        if isinstance(error, BadAnswer):
-            return self._proven
+        if isinstance(error, BadAnswer | TookTooLong):
+            return True
         if isinstance(self._temporary, tuple):
             return isinstance(error, self._temporary)
         return self._temporary(error)
@@ -165,20 +173,22 @@ def _status(error: Exception) -> int | None:
 
 
 def _retry_after(error: Exception) -> float:
-    """Seconds that the service asks for; 0 if it does not say."""
+    """Seconds that the service asks for, within bounds; 0 if it does not say."""
     for holder in (error, getattr(error, "response", None)):
-        headers = getattr(holder, "headers", None)
-        text = headers.get("Retry-After") if headers is not None else None
-        if isinstance(text, str):
-            return float(text) if text.strip().isdecimal() else _seconds_until(text)
+        get = getattr(getattr(holder, "headers", None), "get", None)
+        said = get("Retry-After") if callable(get) else None
+        if isinstance(said, int | str):
+            text = str(said).strip()
+            seconds = float(text) if text.isdecimal() else _seconds_until(text)
+            return min(max(0.0, seconds), _LONGEST_ASKED)
     return 0.0
 
 
 def _seconds_until(date: str) -> float:
-    """Seconds from now to a date as HTTP writes it; 0 if it is over, or no date."""
+    """Seconds from now to a date as HTTP writes it; 0 if it is no date."""
     try:
         then = parsedate_to_datetime(date)
-    except ValueError:
+        # a zone of -0000 comes back as none
+        return (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp() - time.time()
+    except (ValueError, TypeError, IndexError, OverflowError):
         return 0.0
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)  # a zone of -0000 comes back as none
-    return max(0.0, then.timestamp() - time.time())

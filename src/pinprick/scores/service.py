@@ -27,6 +27,7 @@ class Sent:
         images: Images in all calls; those of a call that failed count each time.
         requests: Calls.
         failures: Calls that failed.
+        unanswered: Images that were asked about and got no answer in the end.
     """
 
     asked: int = 0
@@ -34,6 +35,7 @@ class Sent:
     images: int = 0
     requests: int = 0
     failures: int = 0
+    unanswered: int = 0
 
     def __sub__(self, other: "Sent") -> "Sent":
         """What was sent since ``other``."""
@@ -61,13 +63,20 @@ class Service:
         self._calls, self._answers, self._max_batch = calls, answers, max_batch
         self._classes = classes  # 0 while it is not known
         self._labels_only, self._probabilities = labels_only, probabilities
-        self._asked = self._cached = 0
+        self._asked = self._cached = self._unanswered = 0
 
     @property
     def sent(self) -> Sent:
         """What was sent so far."""
         calls = self._calls
-        return Sent(self._asked, self._cached, calls.images, calls.requests, calls.failures)
+        return Sent(
+            asked=self._asked,
+            cached=self._cached,
+            images=calls.images,
+            requests=calls.requests,
+            failures=calls.failures,
+            unanswered=self._unanswered,
+        )
 
     def __call__(self, images: Images) -> Logits:
         plain = images.detach().to("cpu", torch.float32).contiguous()
@@ -84,17 +93,17 @@ class Service:
         lost: dict[bytes, str] = {}
         for start in range(0, len(todo), self._max_batch):
             rows = todo[start : start + self._max_batch]
-            reasons = self._calls(plain[rows], partial(self._take, [keys[r] for r in rows], known))
-            lost |= {keys[rows[place]]: reason for place, reason in reasons.items()}
+            why = self._calls(plain[rows], partial(self._take, [keys[r] for r in rows], known))
+            lost |= {keys[rows[place]]: reason for place, reason in why.items()}
         if not keys:
             return images.new_zeros((0, max(1, self._classes)))
         nothing = np.full(max(1, self._classes), np.nan)
         stacked = torch.from_numpy(np.stack([known.get(key, nothing) for key in keys]))
         logits = self._as_logits(stacked).to(images)
-        if lost:
-            raise _no_answer(
-                logits, {row: lost[key] for row, key in enumerate(keys) if key in lost}
-            )
+        reasons = {row: lost[key] for row, key in enumerate(keys) if key in lost}
+        self._unanswered += len(reasons)
+        if reasons:
+            raise _no_answer(logits, reasons)
         return logits
 
     def _take(
@@ -108,6 +117,7 @@ class Service:
         new = {
             keys[place]: row for place, row, good in zip(places, scores, fit, strict=True) if good
         }
+        self._classes = scores.shape[1]
         self._answers.add(new)
         known |= new
         reason = "a score that is not finite"
@@ -127,7 +137,10 @@ class Service:
         low, high = np.nanmin(scores, initial=0), np.nanmax(scores, initial=1)
         if self._probabilities and (low < 0 or high > 1):
             raise self._bad(f"gave probabilities from {low:.3g} to {high:.3g}")
-        self._check_count(scores.shape[1])
+        if scores.shape[1] != (self._classes or scores.shape[1]):
+            raise self._bad(
+                f"gave {scores.shape[1]} scores per image, where there are {self._classes} classes"
+            )
         return scores
 
     def _one_hot(self, numbers: Row) -> Row:
@@ -148,13 +161,6 @@ class Service:
                 f"{self._classes} classes; give score_model another version, or another cache"
             )
         self._classes = count
-
-    def _check_count(self, count: int) -> None:
-        self._classes = self._classes or count
-        if count != self._classes:
-            raise self._bad(
-                f"gave {count} scores per image, where there are {self._classes} classes"
-            )
 
     def _as_logits(self, scores: Tensor) -> Tensor:
         if self._labels_only:
