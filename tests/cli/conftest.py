@@ -1,5 +1,6 @@
 """A shell for the tests, with small models of the user's own and pictures for them."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,6 +110,7 @@ Run = Callable[..., Shell]
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     (tmp_path / "cli_test_models.py").write_text(MODELS)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())  # a model of the user's adds its folder
     monkeypatch.setenv("COLUMNS", "200")
 
     def _run(*arguments: str | Path) -> Shell:

@@ -1,5 +1,8 @@
 """A model can come from any function that Python can import, also from the current folder."""
 
+import os
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -28,11 +31,27 @@ def nothing():
 def late():
     from zoo_test_helper import network
     return network()
+
+def lazy():
+    def net(images):
+        from zoo_test_lazy import scores
+        return scores(images)
+    return net
+
+def tidy():
+    import os, sys
+    sys.path.remove(os.getcwd())
+    return network()
 """
 
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    for name in ("models", "helper", "lazy", "broken"):
+        monkeypatch.delitem(sys.modules, f"zoo_test_{name}", raising=False)
+    (tmp_path / "zoo_test_lazy.py").write_text("def scores(images): return images.mean(dim=(2, 3))")
+    (tmp_path / "json.py").write_text("raise RuntimeError('not the module of the library')")
     (tmp_path / "zoo_test_models.py").write_text(CODE)
     (tmp_path / "zoo_test_helper.py").write_text(CODE)
     (tmp_path / "zoo_test_broken.py").write_text("import a_module_that_is_not_there")
@@ -61,6 +80,55 @@ def test_a_classifier_is_taken_as_it_is() -> None:
 
 def test_the_function_may_import_from_the_folder_too() -> None:
     assert load_model("zoo_test_models:late")(torch.zeros(1, 3, 2, 2)).shape == (1, 2)
+
+
+def test_a_model_may_import_from_the_folder_when_it_is_called() -> None:
+    model = load_model("zoo_test_models:lazy")
+    assert model(torch.ones(1, 3, 2, 2)).tolist() == [[1.0, 1.0, 1.0]]
+
+
+def test_a_model_may_import_from_the_folder_after_the_folder_was_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_model("zoo_test_models:lazy")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert model(torch.ones(1, 3, 2, 2)).shape == (1, 3)
+
+
+@pytest.mark.parametrize("function", ["network", "tidy"])
+def test_the_folder_stays_at_the_end_where_it_hides_no_other_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    before = sys.path.copy()
+    for _ in range(2):
+        load_model(f"zoo_test_models:{function}")
+    assert sys.path == [*before, str(tmp_path)]
+    monkeypatch.delitem(sys.modules, "json")
+    assert hasattr(import_module("json"), "loads")
+
+
+def test_the_place_of_a_folder_that_was_there_already_is_left_alone(tmp_path: Path) -> None:
+    sys.path.insert(0, str(tmp_path))
+    before = sys.path.copy()
+    load_model("zoo_test_models:network")
+    assert sys.path == before
+
+
+@pytest.mark.parametrize("name", ["zoo_test_models:nothing", "zoo_test_broken:load"])
+def test_where_there_is_no_model_nothing_stays(name: str) -> None:
+    before = sys.path.copy()
+    with pytest.raises((BadInput, ModuleNotFoundError)):
+        load_model(name)
+    assert sys.path == before
+
+
+def test_a_folder_that_is_gone_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    os.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(BadInput, match="no module 'zoo_test_models'"):
+        load_model("zoo_test_models:network")
 
 
 @pytest.mark.parametrize(

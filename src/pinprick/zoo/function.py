@@ -2,7 +2,9 @@
 
 The function takes no arguments and gives a ``Classifier``, or a network (or any function) of
 images in [0, 1]; pictures then go in at their own size. Modules of the current folder are found
-too. An error inside that code keeps its traceback, which is what its author needs.
+too. A model may import one when it is called, so the folder stays at the end of ``sys.path``, where
+it hides no other module. An error inside that code keeps its traceback, which is what its author
+needs.
 """
 
 import difflib
@@ -33,14 +35,14 @@ def load(module_name: str, function_name: str) -> Classifier:
                 "it must be a function that gives the model"
             )
         model = function()
-    if isinstance(model, Classifier):
-        return model
-    if not callable(model):
-        raise BadInput(
-            f"{module_name}:{function_name} gave a {type(model).__name__}; "
-            "it must give a Classifier or a network of images in [0, 1]"
-        )
-    return Classifier(model, prepare=as_it_is, name=f"{module_name}:{function_name}")
+        if isinstance(model, Classifier):
+            return model
+        if not callable(model):
+            raise BadInput(
+                f"{module_name}:{function_name} gave a {type(model).__name__}; "
+                "it must give a Classifier or a network of images in [0, 1]"
+            )
+        return Classifier(model, prepare=as_it_is, name=f"{module_name}:{function_name}")
 
 
 def _import(name: str) -> object:
@@ -58,10 +60,21 @@ def _import(name: str) -> object:
 
 @contextmanager
 def _modules_from_here() -> Iterator[None]:
-    """While modules of the current folder can be imported, as with ``python -m``."""
-    here = os.getcwd()
+    """While modules of the current folder go before all others, as with ``python -m``.
+
+    Afterwards they come last, unless there was an error.
+    """
+    try:
+        here = os.getcwd()
+    except OSError:  # the folder was deleted
+        yield
+        return
+    before = sys.path.count(here)
     sys.path.insert(0, here)
     try:
         yield
     finally:
-        sys.path.remove(here)
+        if sys.path.count(here) > before:
+            sys.path.remove(here)
+    if here not in sys.path:
+        sys.path.append(here)
