@@ -10,7 +10,7 @@ from explain.designed import SHAPE, changed_at, coalitions_of, model_of, result_
 from pinprick import Classifier
 from pinprick.explain.ablation import ablate
 from pinprick.explain.coalitions import Coalitions
-from pinprick.explain.path import integrate
+from pinprick.explain.path_effects import path_effects
 from pinprick.explain.shapley import Effects, shapley_values
 
 PLACES = [1, 7, 12, 18]
@@ -33,7 +33,7 @@ DEFINITIONS: dict[str, Callable[[Coalitions], Effects]] = {
     "sampled": sampled,
     "removed": lambda coalitions: ablate(coalitions).removed,
     "inserted": lambda coalitions: ablate(coalitions).inserted,
-    "path": lambda coalitions: integrate(coalitions, steps=1).effects,
+    "path": lambda coalitions: path_effects(coalitions, steps=1).parts,
 }
 
 
@@ -100,7 +100,7 @@ def test_a_group_that_does_nothing_has_exactly_nothing_and_equal_ones_the_same(e
     assert effects[3].tolist() == [0.0, 0.0]
     torch.testing.assert_close(effects[1], effects[2])
     torch.testing.assert_close(effects.sum(dim=1), effects.new_tensor([4.0, 4.0, 4.0, 0.0]))
-    path = integrate(coalitions).effects[0]
+    path = path_effects(coalitions).parts[0]
     assert path[3].tolist() == [0.0, 0.0]
 
 
@@ -122,13 +122,13 @@ def test_effects_add_up_to_the_whole_change(curved: Classifier, images: Tensor) 
     for exact in (12, 4, 0):
         effects = shapley_values(coalitions, exact=exact).effects
         torch.testing.assert_close(effects.sum(dim=1), totals, rtol=1e-5, atol=1e-9)
-    path = integrate(coalitions, steps=2)
-    gap = (path.effects.sum(dim=1) - totals).abs().amax(dim=1)
+    path = path_effects(coalitions, steps=2)
+    gap = (path.parts.sum(dim=1) - totals).abs().amax(dim=1)
     assert (gap <= 0.02 * totals.sum(dim=1).abs()).all()
     assert path.steps.tolist()[0] == 0  # nothing changed, nothing asked
     assert path.steps.max() > 2  # a round was not enough for all
-    rough = integrate(coalitions, steps=1, max_steps=1)
-    assert (rough.effects.sum(dim=1) - totals).abs().sum() > gap.sum()
+    rough = path_effects(coalitions, steps=1, max_steps=1)
+    assert (rough.parts.sum(dim=1) - totals).abs().sum() > gap.sum()
 
 
 def test_three_times_as_many_points_are_the_same_as_starting_with_them(
@@ -136,10 +136,10 @@ def test_three_times_as_many_points_are_the_same_as_starting_with_them(
 ) -> None:
     adversarial, labels = noisy_images(curved, images, 10)
     coalitions = coalitions_of(curved, result_of(curved, images, adversarial, labels))
-    grown = integrate(coalitions, steps=2, max_steps=18, gap=0.0)
-    at_once = integrate(coalitions, steps=18, max_steps=18, gap=0.0)
+    grown = path_effects(coalitions, steps=2, max_steps=18, gap=0.0)
+    at_once = path_effects(coalitions, steps=18, max_steps=18, gap=0.0)
     assert grown.steps.tolist() == at_once.steps.tolist() == [0, 18, 18, 18, 18, 18]
-    torch.testing.assert_close(grown.effects, at_once.effects)
+    torch.testing.assert_close(grown.parts, at_once.parts)
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ class Steps(nn.Module):
         return torch.stack([rise, torch.zeros_like(rise)], dim=1)
 
 
-def test_steps_are_doubled_for_images_whose_sum_is_off() -> None:
+def test_points_are_tripled_for_images_whose_sum_is_off() -> None:
     images = torch.zeros(2, 1, 2, 2, dtype=torch.float64)
     adv = images.clone()
     adv[0, 0, 0, 0] = 1.0  # past the rise
@@ -80,7 +80,7 @@ def test_steps_are_doubled_for_images_whose_sum_is_off() -> None:
     assert found.gap[0] <= 0.02
     assert found.steps[1] == 4
     assert found.empty.tolist() == [False, True]
-    few = integrated_gradients(Steps(), images, adv, [0, 0], steps=4, max_steps=7, gauge="raw")
+    few = integrated_gradients(Steps(), images, adv, [0, 0], steps=4, max_steps=11, gauge="raw")
     assert few.steps.tolist() == [4, 4]
     assert few.gap.tolist() == [1, 0]  # nothing was seen of a change that is there
 
@@ -116,3 +116,19 @@ def test_says_what_is_wrong_with_what_it_was_given(linear: Classifier, images: T
         integrated_gradients(cut, images, images.flip(2))
     with pytest.raises(BadInput, match="tolerance must be above 0"):
         integrated_gradients(linear, images, images, tolerance=0.0)
+
+
+def test_no_point_of_a_path_is_asked_about_twice() -> None:
+    images = torch.zeros(1, 1, 2, 2, dtype=torch.float64)
+    adv = images.clone()
+    adv[0, 0, 0, 0] = 1.0
+    asked: list[float] = []
+
+    class Heard(Steps):
+        def forward(self, images: Tensor) -> Tensor:
+            asked.extend(images[:, 0, 0, 0].tolist())
+            return super().forward(images)
+
+    found = integrated_gradients(Heard(), images, adv, [0], steps=4, gauge="raw")
+    assert found.steps[0] > 4
+    assert len(asked) == len({round(place, 9) for place in asked}) == int(found.steps[0]) + 2

@@ -180,7 +180,7 @@ def _measured(measured: Measured, i: int, row: dict[str, Any]) -> dict[str, Any]
         "largest_error": _share(error, abs(margin)) if error else 0.0,
         "shapley_gap": _gap(measured.shapley.effects[i], margin),
         "ablation_gap": _gap(measured.ablation.both[i], margin),
-        "path_gap": math.nan if path is None else _gap(path.effects[i], margin),
+        "path_gap": math.nan if path is None else _gap(path.parts[i], margin),
         "path_steps": 0 if path is None else int(path.steps[i]),
         "groups": groups_of(measured, i),
         "order": tuple(measured.build.order[i, :count].tolist()),

@@ -32,7 +32,7 @@ def _group(
     shapley = _shapley(measured, i, number)
     path = None
     if measured.path is not None and measured.path_kinds is not None:
-        path = Effect(**_effect(measured.path.effects, measured.path_kinds, i, number))
+        path = Effect(**_effect(measured.path.parts, measured.path_kinds, i, number))
     low, high = pixels.amin(dim=0).tolist(), pixels.amax(dim=0).tolist()
     return Group(
         number=number,

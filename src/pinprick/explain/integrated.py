@@ -5,9 +5,8 @@ Sundararajan, Taly, Yan: Axiomatic attribution for deep networks. ICML 2017.
     A_i = delta_i * mean over s in (0, 1) of  ds_c / dx_i (x + s * delta)
 
 ``s_c`` is the score of the class. What the elements of an image are given adds up to the change of
-its score; an element that was not changed is given nothing. The mean is taken at the midpoints of
-equal steps. Few pixels that change a lot cross many kinks of a network, so an image whose sum is
-off is done again with twice the steps. One forward and one backward pass a step.
+its score; an element that was not changed is given nothing. ``path.py`` has the integral. One
+forward and one backward pass per point.
 """
 
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from torch import Tensor
 from pinprick.errors import BadInput
 from pinprick.explain.gauge import GAUGES, Gauge, class_scores
 from pinprick.explain.maps import Attribution
+from pinprick.explain.path import Along, Products, Rows, integrate
 from pinprick.explain.question import Classes, Question, ask, check_slope, choose_classes
 from pinprick.intake import check_images
 from pinprick.model import Classifier, Model
@@ -32,7 +32,7 @@ class PathAttribution(Attribution):
     Attributes:
         change: How much the score changed in truth.
         gap: By how much the sum is off, as a part of the change.
-        steps: How many steps the path was cut into.
+        steps: Points used per path.
     """
 
     change: PerImage
@@ -61,9 +61,9 @@ def integrated_gradients(
         adv: The adversarial image of each.
         classes: The class of each whose score is followed; None for what the model says of ``adv``.
         gauge: How logits become scores, as in ``gauge.py``; "raw" for the logit itself.
-        steps: How many steps to begin with.
-        max_steps: How many to stop at.
-        tolerance: The largest ``gap`` that is not worth twice the steps.
+        steps: Points per path in the first round.
+        max_steps: Points per path at most.
+        tolerance: The largest ``gap`` that needs no further round of three times the points.
         batch_size: How many points of all paths to send at a time; chosen from their size by
             default.
     """
@@ -73,53 +73,49 @@ def integrated_gradients(
     if adv.shape != images.shape:
         raise BadInput(f"adv must have the shape {tuple(images.shape)}, got {tuple(adv.shape)}")
     with question.model.frozen():
-        found = _Paths(question, adv.detach().clone().to(images.device), gauge)
-        rows = torch.arange(len(images), device=images.device)
-        while len(rows):
-            found.follow(rows, steps)
-            rows = rows[found.gap[rows] > tolerance] if 2 * steps <= max_steps else rows[:0]
-            steps *= 2
-    return PathAttribution(found.values, found.classes, found.change, found.gap, found.steps)
+        paths = _Paths(question, adv.detach().clone().to(images.device), gauge)
+        found = integrate(
+            paths.products,
+            paths.change.unsqueeze(1),
+            adv[0].numel(),
+            torch.arange(len(images), device=images.device),
+            steps=steps,
+            max_steps=max_steps,
+            gap=tolerance,
+            block=question.batch_size,
+        )
+    off = (found.parts.sum(dim=(1, 2)) - paths.change).abs()
+    return PathAttribution(
+        values=found.parts.view(adv.shape).to(adv.dtype),
+        classes=paths.classes,
+        change=paths.change,
+        gap=torch.where(off > 0, off / paths.change.abs(), 0),
+        steps=found.steps,
+    )
 
 
 class _Paths:
-    """The ways from clean to adversarial images, and what was found on them."""
+    """The straight paths from clean to adversarial images."""
 
     def __init__(self, question: Question, adv: Images, gauge: Gauge) -> None:
-        self.model, self.images, self.size = question.model, question.images, question.batch_size
+        self.model, self.images, size = question.model, question.images, question.batch_size
         self.adv, self.gauge = adv, gauge
         with torch.no_grad():
-            after = torch.cat([self._ask(part) for part in adv.split(self.size)])
-            before = torch.cat([self._ask(part) for part in self.images.split(self.size)])
+            after = torch.cat([self._ask(part) for part in adv.split(size)])
+            before = torch.cat([self._ask(part) for part in self.images.split(size)])
         self.classes: Labels = choose_classes(after, adv, question.classes)
         self.change: PerImage = self._score(after, self.classes) - self._score(before, self.classes)
-        self.values: Images = torch.zeros_like(adv)
-        self.gap: PerImage = torch.zeros_like(self.change)
-        self.steps: Counts = torch.zeros_like(self.classes)
 
-    def follow(self, rows: Tensor, steps: int) -> None:
-        """Work out the numbers of some images with this many steps."""
-        total = torch.zeros_like(self.values[rows])
-        numbers = torch.arange(len(rows) * steps, device=rows.device)
-        for points in numbers.split(self.size):
-            own, where = points // steps, (points % steps + 0.5) / steps
-            total.index_add_(0, own, self._slopes(rows[own], where.to(total.dtype)))
-        values = (self.adv - self.images)[rows] * (total / steps)
-        off = (values.flatten(1).sum(dim=1) - self.change[rows]).abs()
-        self.values[rows] = values
-        self.gap[rows] = torch.where(off > 0, off / self.change[rows].abs(), 0)
-        self.steps[rows] = steps
-
-    def _slopes(self, rows: Tensor, where: Tensor) -> Images:
-        """The gradient of the score at one point for each entry of ``rows``."""
-        points = torch.lerp(self.images[rows], self.adv[rows], where.view(-1, 1, 1, 1))
-        points.requires_grad_()
+    def products(self, rows: Rows, where: Along) -> Products:
+        """Change times gradient of the score at one point for each entry of ``rows``."""
+        clean, adv = self.images[rows], self.adv[rows]
+        points = torch.lerp(clean, adv, where.to(adv.dtype).view(-1, 1, 1, 1)).requires_grad_()
         with torch.enable_grad():
             logits = self._ask(points)
             check_slope(logits)
             total = self._score(logits, self.classes[rows]).sum()
             (grad,) = torch.autograd.grad(total, points, materialize_grads=True)
-        return grad.nan_to_num(0.0, 0.0, 0.0)
+        return ((adv - clean) * grad.nan_to_num(0.0, 0.0, 0.0)).flatten(1).unsqueeze(2)
 
     def _ask(self, images: Images) -> Logits:
         home = images.device

@@ -10,7 +10,7 @@ from pinprick.explain.groups import Groups
 from pinprick.explain.labels import Kinds
 from pinprick.explain.maps import PixelMaps
 from pinprick.explain.order import Build
-from pinprick.explain.path import Path
+from pinprick.explain.path import Integral
 from pinprick.explain.shapley import Shapley
 from pinprick.explain.spatial import Spatial
 from pinprick.explain.sufficiency import Sufficiency
@@ -44,7 +44,7 @@ class Measured:
     shapley_kinds: Kinds
     ablation: Ablation
     ablation_kinds: Kinds
-    path: Path | None
+    path: Integral | None
     path_kinds: Kinds | None
     build: Build
     sufficiency: Sufficiency

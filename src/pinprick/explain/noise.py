@@ -25,7 +25,8 @@ from pinprick.explain.maps import PixelMaps
 from pinprick.explain.measured import Measured
 from pinprick.explain.minimal import spare_pixels
 from pinprick.explain.order import add_one_by_one
-from pinprick.explain.path import Path, integrate
+from pinprick.explain.path import Integral
+from pinprick.explain.path_effects import path_effects
 from pinprick.explain.rival import rivals
 from pinprick.explain.settings import NoiseSettings
 from pinprick.explain.shapley import shapley_values
@@ -145,7 +146,7 @@ def _measure(
         ablation=ablation,
         ablation_kinds=label_effects(ablation.both, tolerance, settings.ratio),
         path=path,
-        path_kinds=None if path is None else label_effects(path.effects, tolerance, settings.ratio),
+        path_kinds=None if path is None else label_effects(path.parts, tolerance, settings.ratio),
         build=add_one_by_one(coalitions, shapley.effects),
         sufficiency=ask_families(coalitions, kinds),
         spatial=_spatial(groups, size, maps, settings),
@@ -183,8 +184,8 @@ def group_pixels(result: AttackResult, settings: NoiseSettings) -> Groups:
     return join_groups(groups, result.delta.abs().sum(dim=1), settings.max_groups)
 
 
-def _path(coalitions: Coalitions, settings: NoiseSettings) -> Path:
-    return integrate(coalitions, steps=settings.path_steps, max_steps=settings.max_path_steps)
+def _path(coalitions: Coalitions, settings: NoiseSettings) -> Integral:
+    return path_effects(coalitions, steps=settings.path_steps, max_steps=settings.max_path_steps)
 
 
 def _spatial(
