@@ -25,6 +25,7 @@ from sparsity import open_run, read_attack, run_parser
 
 from pinprick import AttackResult, Classifier, NoiseSettings, describe, run_attack
 from pinprick.explain.bootstrap import Estimate
+from pinprick.explain.class_maps import MAP_METHODS, MapMethod
 from pinprick.explain.explained import POLISH_PASSES, explain_result, without_pixels
 from pinprick.explain.explanation import Explanation
 from pinprick.explain.labels import LABELS
@@ -49,7 +50,7 @@ COLUMNS = (
 
 
 def explain(
-    result: AttackResult, model: Classifier, settings: NoiseSettings
+    result: AttackResult, model: Classifier, settings: NoiseSettings, method: MapMethod
 ) -> tuple[list[Explanation], str]:
     """All images, a batch at a time; the layer of the maps, too."""
     told: list[Explanation] = []
@@ -57,7 +58,9 @@ def explain(
     start = time.perf_counter()
     numbers = torch.arange(len(result))
     for rows in numbers.split(int(result.batch_size.max())):
-        part = explain_result(result[rows], model, settings, polished=False, layer=layer)
+        part = explain_result(
+            result[rows], model, settings, polished=False, layer=layer, method=method
+        )
         layer = part.true_maps.layer if part.true_maps else None
         told += [without_pixels(one) for one in part.explanations]
         print(f"  explained {len(told)} in {time.perf_counter() - start:.0f} s", flush=True)
@@ -144,6 +147,7 @@ def main() -> None:
     parser.add_argument("--error", type=float, default=NoiseSettings.error)
     parser.add_argument("--max-pairs", type=int, default=NoiseSettings.max_pairs)
     parser.add_argument("--path-steps", type=int, default=0, help="0 leaves the path integral out")
+    parser.add_argument("--map", choices=MAP_METHODS, default="gradcam")
     parser.add_argument("--block", type=int, help="images that the model is asked about at a time")
     options = parser.parse_args()
 
@@ -177,9 +181,10 @@ def main() -> None:
                 block=options.block,
             )
             start = time.perf_counter()
-            told, layer = explain(shorter if counts else result, model, settings)
+            told, layer = explain(shorter if counts else result, model, settings, options.map)
             row = row_of(text, result, told, add_up(told))
             row |= {"describe": describe(attack), "settings": asdict(settings), "layer": layer}
+            row |= {"map": options.map}
             row |= {"seconds": result.seconds, "explain_seconds": time.perf_counter() - start}
             rows.append(row)
             document = json.dumps({**about, "rows": rows}, indent=1)

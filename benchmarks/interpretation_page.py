@@ -34,7 +34,7 @@ GOALS = ("untargeted", "least likely")
 TITLES = {"pinprick": "Pinprick", "sigma_zero": "σ-zero", "wifgsm": "WI-FGSM", "ifgsm": "I-FGSM"}
 KEPT = (
     *("attack", "fooled", "attack_pixels", "mean_pixels", "median_pixels", "mean_elements"),
-    *("describe", "settings", "layer", "seconds", "explain_seconds"),
+    *("describe", "settings", "map", "layer", "seconds", "explain_seconds"),
 )
 DASH = "\N{EN DASH}"
 

@@ -170,11 +170,18 @@ def test_maps_can_be_left_out_or_taken_from_another_layer(run: Run, picture: Pat
         assert json.loads(shell.out)["layer"] == found
 
 
+def test_the_map_is_layercam_for_small_pictures_unless_asked(run: Run, picture: Path) -> None:
+    for more, found in ((), "LayerCAM"), (("--map", "gradcam"), "Grad-CAM"):
+        shell = run("explain", picture, *GREEDY, *FEW, "--json", *more)
+        assert json.loads(shell.out)["map"] == found
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--attack", "grady"), "no attack is called 'grady'; did you mean greedy?"),
         (("--grouping", "pixel"), "to be 'connected' or 'pixels', got 'pixel'"),
+        (("--map", "cam"), "needs map to be 'auto' or 'gradcam' or 'layercam', got 'cam'"),
         (("--layer", "conv9"), "no layer is called 'conv9'"),
         (("--limit", "3"), "--limit is for --data"),
     ],

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pinprick import BadInput, Classifier, gradcam, rivals, run_attack
+from pinprick import BadInput, Classifier, gradcam, layercam, rivals, run_attack
 from pinprick.attacks import FMN, IFGSM, Greedy
+from pinprick.explain.class_maps import MapMethod
 from pinprick.explain.explained import explain_result, without_pixels
 from pinprick.explain.settings import NoiseSettings
 from pinprick.result import AttackResult
@@ -96,7 +97,7 @@ def test_the_maps_are_those_of_both_classes(model: Classifier, greedy: AttackRes
         (told.control_maps, shown.images, led_to),
     ):
         assert torch.equal(maps.classes, classes)
-        torch.testing.assert_close(maps.values, gradcam(model, images, classes).values)
+        torch.testing.assert_close(maps.values, layercam(model, images, classes).values)
     assert told.explanations[0].maps is not None
 
 
@@ -137,3 +138,35 @@ def test_lists_of_pixels_can_be_dropped(model: Classifier, greedy: AttackResult)
 def test_no_images_are_no_result_to_explain(model: Classifier, greedy: AttackResult) -> None:
     with pytest.raises(BadInput, match="no image to explain"):
         explain_result(greedy[torch.zeros(2, dtype=torch.bool)], model)
+
+
+@pytest.mark.parametrize(
+    ("method", "side", "named"),
+    [
+        ("auto", 64, "LayerCAM"),
+        ("auto", 65, "Grad-CAM"),
+        ("gradcam", 64, "Grad-CAM"),
+        ("layercam", 65, "LayerCAM"),
+    ],
+)
+def test_small_images_are_seen_through_layercam(method: MapMethod, side: int, named: str) -> None:
+    """Class 0 loses by what is on the left, which the mean gradient of Grad-CAM cannot see."""
+    net = nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(), nn.Flatten())
+    net[0].weight.data.fill_(1.0)
+    weigh = nn.Linear(side * side, 2, bias=False)
+    weigh.weight.data = torch.linspace(-1, 2, side).repeat(2, side) * torch.tensor([[1.0], [-1.0]])
+    model = Classifier(net.append(weigh).eval())
+    images = torch.full((1, 1, side, side), 0.5)
+    images[:, :, :, -1] = 0.6
+    result = run_attack(Greedy(max_pixels=4), model, images, torch.tensor([0]))
+    maps = explain_result(result, model, method=method).true_maps
+    assert maps is not None
+    assert maps.method == named
+    direct = (gradcam if named == "Grad-CAM" else layercam)(model, images, [0])
+    assert torch.equal(maps.values, direct.values)
+    assert bool((maps.values[0, :, : side // 4] == 0).all()) == (named == "LayerCAM")
+
+
+def test_an_unknown_map_is_refused(model: Classifier, greedy: AttackResult) -> None:
+    with pytest.raises(BadInput, match="'auto' or 'gradcam' or 'layercam', got 'cam'"):
+        explain_result(greedy, model, method="cam")  # type: ignore[arg-type]

@@ -221,7 +221,9 @@ def test_says_what_is_wrong_with_what_it_was_given() -> None:
 def test_a_network_that_hides_its_layers_is_refused(
     method: Callable[..., Maps | Attribution],
 ) -> None:
-    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(400, 3)).double()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(400, 3)).double()
     hidden = nn.Sequential(torch.jit.trace(net, pictures(1)))
     with pytest.raises(BadInput, match="hides them, as it was scripted or traced; pass"):
         method(hidden, pictures(1))

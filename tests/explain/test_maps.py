@@ -7,7 +7,9 @@ from pinprick import BadInput
 from pinprick.explain.maps import Attribution, Maps
 
 VALUES = torch.tensor([[[0.0, 1.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]])
-MAPS = Maps(values=VALUES, coarse=VALUES, classes=torch.tensor([3, 5]), layer="conv")
+MAPS = Maps(
+    values=VALUES, coarse=VALUES, classes=torch.tensor([3, 5]), layer="conv", method="Grad-CAM"
+)
 
 
 def test_the_largest_value_is_scaled_to_one() -> None:

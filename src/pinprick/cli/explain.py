@@ -30,11 +30,19 @@ def main(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The layer that Grad-CAM looks at, as the network calls it; none for no maps. "
+            help="The layer of the maps, as the network calls it; none for no maps. "
             "Without it, the last that is fine enough.",
             show_default=False,
         ),
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--map",
+            metavar="auto|gradcam|layercam",
+            help="The map of where a class is seen; auto is LayerCAM up to 64 pixels per side.",
+        ),
+    ] = "auto",
     polish: Annotated[
         bool | None,
         typer.Option(
@@ -63,10 +71,10 @@ def main(
 ) -> None:
     """Show what each changed pixel of an attack does.
 
-    Some cover what the true class is seen by (obscuring), others add what another class is seen by
-    (leading). Prints a table, and writes for each picture a figure with Grad-CAM and Guided
-    Grad-CAM, one with the effects of each group of pixels, and explanation.json with every number,
-    to a folder. With --data it also says what holds over all images.
+    Obscuring pixels lower the score of the true class, leading pixels raise that of another class.
+    Prints a table. Writes to a folder: per picture a figure with maps of both classes, a figure
+    with the effects of each group of pixels, and explanation.json with every number. With --data
+    it also prints shares over all images.
 
     The attack pinprick searches with effort=fast here, unless there is a --target or --option says
     otherwise: pixels that can be spared are put back before anything is explained.
@@ -82,6 +90,7 @@ def main(
     from pinprick.cli.data_inputs import open_data, read_groups
     from pinprick.cli.explain_output import explain_document, print_explanations
     from pinprick.cli.explain_steps import (
+        as_method,
         as_settings,
         check_layer,
         choose_figures,
@@ -101,6 +110,7 @@ def main(
     options.check_data_options(data, images, label, limit)
     chosen = build(options.read_attack(attack, option or [], quick=target is None))
     settings = as_settings(grouping, chosen, seed)
+    seen = as_method(method)
     open_folder(out)
     asked = None if data is None else open_data(data, root=root, limit=limit)
     classifier = load_on(model, device, trust=trust)
@@ -116,7 +126,7 @@ def main(
     def batches() -> Iterator[AttackResult]:
         for group in groups:
             if not names:
-                check_layer(classifier, group.images, layer)
+                check_layer(classifier, group.images, layer, seen)
             names.extend(group.photos)
             roll.add(group)
             yield from attack_batches(
@@ -133,7 +143,9 @@ def main(
     title = f"{chosen.card.title} on {classifier.name}"
     words = None if asked is None else asked.words
     shown: list[ExplainedPicture] = []
-    told = explain_batches(batches(), classifier, settings, polish=polish, layer=layer, quiet=quiet)
+    told = explain_batches(
+        batches(), classifier, settings, polish=polish, layer=layer, method=seen, quiet=quiet
+    )
     with Diary(out / "explanation.json") as diary:  # so that a run that is stopped loses nothing
         for part in watch(told, total, f"{title}, explained", quiet=quiet):
             photos = names[len(shown) : len(shown) + len(part)]

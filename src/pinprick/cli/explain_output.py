@@ -75,6 +75,7 @@ def explain_document(
         "seconds": sum(one.row.seconds for one in shown),
         **surroundings(model),
         "settings": asdict(settings),
+        "map": None if told.true_maps is None else told.true_maps.method,
         "layer": None if told.true_maps is None else told.true_maps.layer,
         "totals": None if totals is None else totals.to_dict(),
         "unreadable": roll.unreadable_files(),

@@ -9,8 +9,8 @@ from torch import nn
 from pinprick.attacks.card import Attack
 from pinprick.cli.console import remark
 from pinprick.errors import BadInput
+from pinprick.explain.class_maps import MAP_METHODS, MapMethod, class_maps
 from pinprick.explain.explained import Explained, explain_result
-from pinprick.explain.gradcam import gradcam
 from pinprick.explain.settings import NoiseSettings
 from pinprick.model import Classifier
 from pinprick.parts.choice import check_choice
@@ -33,12 +33,18 @@ def as_settings(grouping: str | None, attack: Attack, seed: int) -> NoiseSetting
     return NoiseSettings(grouping=cast(Any, grouping), seed=seed)
 
 
-def check_layer(model: Classifier, images: Images, layer: str | None) -> None:
+def as_method(method: str) -> MapMethod:
+    """The map that ``--map`` names."""
+    check_choice("explain", "map", method, MAP_METHODS)
+    return cast(MapMethod, method)
+
+
+def check_layer(model: Classifier, images: Images, layer: str | None, method: MapMethod) -> None:
     """Raise ``BadInput`` where there are no maps to be had, before time goes into an attack."""
     if layer == NO_LAYER or (layer is None and not _shows_layers(model)):
         return
     try:
-        gradcam(model, images[:1], layer=layer)
+        class_maps(model, images[:1], method=method, layer=layer)
     except BadInput as error:
         raise BadInput(f"{error}; --layer {NO_LAYER} explains without maps") from error
 
@@ -58,6 +64,7 @@ def explain_batches(
     *,
     polish: bool | None,
     layer: str | None,
+    method: MapMethod,
     quiet: bool,
 ) -> Iterator[Explained]:
     """Each batch explained, with maps where the model has layers and ``layer`` is not "none"."""
@@ -68,7 +75,13 @@ def explain_batches(
         maps = layer is not None  # a layer that was asked for and is not there is an error
     for result in batches:
         told = explain_result(
-            result, model, settings, polished=polish, maps=maps, layer=layer if maps else None
+            result,
+            model,
+            settings,
+            polished=polish,
+            maps=maps,
+            layer=layer if maps else None,
+            method=method,
         )
         layer = NO_LAYER if told.true_maps is None else told.true_maps.layer  # found once
         yield told

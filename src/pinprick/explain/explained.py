@@ -12,8 +12,8 @@ from pinprick.attacks import ATTACKS
 from pinprick.attacks.build import build
 from pinprick.confirm import confirm, with_noise
 from pinprick.errors import BadInput
+from pinprick.explain.class_maps import MapMethod, class_maps
 from pinprick.explain.explanation import Explanation
-from pinprick.explain.gradcam import gradcam
 from pinprick.explain.maps import Maps
 from pinprick.explain.noise import explain_noise
 from pinprick.explain.rival import rivals
@@ -21,6 +21,7 @@ from pinprick.explain.settings import NoiseSettings
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.polishing import polish
 from pinprick.result import AttackResult
+from pinprick.types import Images, Labels
 
 POLISH_PASSES = 2000  # forward passes an image, which few pixels never need
 
@@ -32,9 +33,9 @@ class Explained:
     Attributes:
         result: The images that were explained, polished if so wanted.
         explanations: What was found.
-        true_maps: Grad-CAM of the clean images for their labels; None without maps, as are these:
-        adversarial_maps: Grad-CAM of the adversarial images for the classes they are led to.
-        control_maps: Grad-CAM of the clean images for the same classes.
+        true_maps: Maps of the clean images for their labels; None without maps, like the next two.
+        adversarial_maps: Maps of the adversarial images for the classes they are led to.
+        control_maps: Maps of the clean images for the same classes.
     """
 
     result: AttackResult
@@ -55,6 +56,7 @@ def explain_result(
     polished: bool | None = None,
     maps: bool | None = None,
     layer: str | nn.Module | None = None,
+    method: MapMethod = "auto",
 ) -> Explained:
     """Polish a result, take its maps, and explain what each group of changed pixels does.
 
@@ -65,7 +67,8 @@ def explain_result(
         polished: Whether to polish it first, by pixels; None to do so where the attack counts
             pixels or elements.
         maps: Whether to take maps; None to do so where the model shows its layers.
-        layer: The layer of the maps, or its name; None for the one that ``find_layer`` finds.
+        layer: The layer of the maps, or its name; None for the one that the method finds.
+        method: "gradcam" or "layercam"; "auto" is LayerCAM up to 64 pixels per side.
     """
     if not len(result):
         raise BadInput("there is no image to explain")
@@ -82,11 +85,15 @@ def explain_result(
     true = adversarial = control = None
     if maps:
         size, led_to = int(result.batch_size.max()), rivals(result)
-        true = gradcam(classifier, result.images, result.goal.labels, layer=layer, batch_size=size)
-        adversarial, control = (
-            gradcam(classifier, images, led_to, layer=true.layer, batch_size=size)
-            for images in (result.adversarial, result.images)
-        )
+
+        def look(images: Images, classes: Labels, layer: str | nn.Module | None) -> Maps:
+            return class_maps(
+                classifier, images, classes, method=method, layer=layer, batch_size=size
+            )
+
+        true = look(result.images, result.goal.labels, layer)
+        adversarial = look(result.adversarial, led_to, true.layer)
+        control = look(result.images, led_to, true.layer)
     explanations = explain_noise(
         result,
         classifier,

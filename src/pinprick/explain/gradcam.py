@@ -18,6 +18,8 @@ from pinprick.explain.maps import Maps
 from pinprick.explain.question import Classes, ask
 from pinprick.model import Classifier, Model
 
+_NAME = "Grad-CAM"
+
 
 def gradcam(
     model: Classifier | Model,
@@ -36,8 +38,8 @@ def gradcam(
         layer: The layer, or its name; None for the one that ``find_layer`` finds.
         batch_size: How many images to send at a time; chosen from their size by default.
     """
-    question = ask("Grad-CAM", model, images, classes, batch_size)
-    return layer_maps(question, layer, _weigh, at_least=FINE_ENOUGH)
+    question = ask(_NAME, model, images, classes, batch_size)
+    return layer_maps(question, layer, _weigh, at_least=FINE_ENOUGH, method=_NAME)
 
 
 def _weigh(planes: Tensor, slopes: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ def layer_maps(
     weigh: Callable[[Tensor, Tensor], Tensor],
     *,
     at_least: int,
+    method: str,
 ) -> Maps:
     """What ``weigh`` makes of a layer's planes and their gradients; not finite counts as zero."""
     home, size = question.images.device, question.images.shape[2:]
@@ -30,4 +31,6 @@ def layer_maps(
         classes.append(chosen.to(home))
     coarse = torch.cat(maps)
     fine = F.interpolate(coarse.unsqueeze(1), size=size, mode="bilinear", align_corners=False)
-    return Maps(values=fine.squeeze(1), coarse=coarse, classes=torch.cat(classes), layer=name)
+    return Maps(
+        values=fine.squeeze(1), coarse=coarse, classes=torch.cat(classes), layer=name, method=method
+    )

@@ -19,6 +19,8 @@ from pinprick.explain.maps import Maps
 from pinprick.explain.question import Classes, ask
 from pinprick.model import Classifier, Model
 
+_NAME = "LayerCAM"
+
 
 def layercam(
     model: Classifier | Model,
@@ -37,8 +39,8 @@ def layercam(
         layer: The layer, or its name; None for the last that gives at least 14 by 14.
         batch_size: How many images to send at a time; chosen from their size by default.
     """
-    question = ask("LayerCAM", model, images, classes, batch_size)
-    return layer_maps(question, layer, _weigh, at_least=14)
+    question = ask(_NAME, model, images, classes, batch_size)
+    return layer_maps(question, layer, _weigh, at_least=14, method=_NAME)
 
 
 def _weigh(planes: Tensor, slopes: Tensor) -> Tensor:

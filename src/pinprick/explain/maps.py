@@ -11,6 +11,8 @@ from pinprick.errors import BadInput
 from pinprick.parts.largest import open_largest
 from pinprick.types import Images, Labels, Mask
 
+SMALL = 64  # pixels per side up to which an image is small
+
 PixelMaps = Float[Tensor, "batch height width"]
 PixelMasks = Bool[Tensor, "batch height width"]
 
@@ -27,12 +29,14 @@ class Maps:
         coarse: The same as the layer saw them.
         classes: The class that each map is for.
         layer: Name of the layer they were taken from.
+        method: "Grad-CAM" or "LayerCAM".
     """
 
     values: PixelMaps
     coarse: Float[Tensor, "batch rows columns"]
     classes: Labels
     layer: str
+    method: str
 
     def __len__(self) -> int:
         return len(self.values)

@@ -21,7 +21,7 @@ from pinprick.explain.coalitions import Coalitions
 from pinprick.explain.explanation import Explanation
 from pinprick.explain.groups import Groups, connected_groups, single_pixels
 from pinprick.explain.labels import label_effects
-from pinprick.explain.maps import PixelMaps
+from pinprick.explain.maps import SMALL, PixelMaps
 from pinprick.explain.measured import Measured
 from pinprick.explain.minimal import spare_pixels
 from pinprick.explain.order import add_one_by_one
@@ -37,8 +37,6 @@ from pinprick.numerical_noise import guarded
 from pinprick.problem import Problem
 from pinprick.random import Streams
 from pinprick.result import AttackResult
-
-_SMALL = 64  # pixels a side up to which neighbours alone make a group
 
 
 def explain_noise(
@@ -179,7 +177,7 @@ def group_pixels(result: AttackResult, settings: NoiseSettings) -> Groups:
     else:
         radius = settings.radius
         if radius is None:
-            radius = 1 if max(changed.shape[1:]) <= _SMALL else 3
+            radius = 1 if max(changed.shape[1:]) <= SMALL else 3
         groups = connected_groups(changed, radius)
     return join_groups(groups, result.delta.abs().sum(dim=1), settings.max_groups)
 
