@@ -114,6 +114,17 @@ def test_writes_every_number(run: Run, picture: Path, tmp_path: Path) -> None:
     assert image["files"] == {"figure": None, "effects": None}
 
 
+def test_sampling_can_be_cut_short_or_made_longer(run: Run, picture: Path) -> None:
+    pixels = ("explain", picture, *GREEDY, *FEW, "--json", "--grouping", "pixels")
+    for pairs, drawn in (4, 4), (24, 16):  # effects that are the same in all orders need no more
+        shell = run(*pixels, "--error", "0.01", "--max-pairs", pairs)
+        document = json.loads(shell.out)
+        assert document["settings"]["error"] == 0.01
+        assert document["settings"]["max_pairs"] == pairs
+        assert document["images"][0]["explanation"]["pairs"] == drawn
+    assert run(*pixels, "--max-pairs", "1").status == 2
+
+
 def test_a_dataset_has_totals(run: Run) -> None:
     arguments = ("explain", *GREEDY, *FEW, "--data", "tensors:six.safetensors", "--limit", "5")
     document = json.loads(run(*arguments, "--json", "--quiet").out)

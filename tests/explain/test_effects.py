@@ -176,6 +176,29 @@ def test_more_orders_are_drawn_where_the_error_is_too_large(
     assert tight.covariance[5].sum() < loose.covariance[5].sum()
 
 
+def test_only_groups_with_an_open_label_are_sampled_further(
+    curved: Classifier, images: Tensor
+) -> None:
+    adversarial, labels = noisy_images(curved, images, 10)
+    result = result_of(curved, images, adversarial, labels)[torch.tensor([5])]
+    plain, longer = coalitions_of(curved, result), coalitions_of(curved, result)
+
+    def third(rows: Tensor, effects: Tensor, covariance: Tensor) -> Tensor:
+        return torch.arange(10).expand(len(rows), -1) == 3
+
+    before = shapley_values(plain, exact=0, error=1.0, max_pairs=80)
+    after = shapley_values(longer, exact=0, error=1.0, max_pairs=80, is_open=third)
+    assert (before.pairs.tolist(), after.pairs.tolist()) == ([16], [80])
+    others = torch.arange(10) != 3
+    torch.testing.assert_close(after.effects[0, others], before.effects[0, others])
+    assert after.covariance[0, 3, 0] < before.covariance[0, 3, 0]
+    truth = shapley_values(coalitions_of(curved, result), exact=10).effects
+    errors = after.covariance[0, 3, :2].sqrt()
+    assert ((after.effects - truth)[0, 3].abs() < 4 * errors + 1e-12).all()
+    more = int(longer.problem.tally.forwards - plain.problem.tally.forwards)
+    assert 0 < more <= 64 * 4  # two coalitions per order, two orders per pair
+
+
 def test_passes_are_those_of_the_coalitions(curved: Classifier, images: Tensor) -> None:
     adversarial, labels = noisy_images(curved, images, 10)
     result = result_of(curved, images, adversarial, labels)

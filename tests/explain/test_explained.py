@@ -151,11 +151,11 @@ def test_no_images_are_no_result_to_explain(model: Classifier, greedy: AttackRes
 )
 def test_small_images_are_seen_through_layercam(method: MapMethod, side: int, named: str) -> None:
     """Class 0 loses by what is on the left, which the mean gradient of Grad-CAM cannot see."""
-    net = nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(), nn.Flatten())
-    net[0].weight.data.fill_(1.0)
+    see = nn.Conv2d(1, 1, 1, bias=False)
+    see.weight.data.fill_(1.0)
     weigh = nn.Linear(side * side, 2, bias=False)
     weigh.weight.data = torch.linspace(-1, 2, side).repeat(2, side) * torch.tensor([[1.0], [-1.0]])
-    model = Classifier(net.append(weigh).eval())
+    model = Classifier(nn.Sequential(see, nn.ReLU(), nn.Flatten(), weigh).eval())
     images = torch.full((1, 1, side, side), 0.5)
     images[:, :, :, -1] = 0.6
     result = run_attack(Greedy(max_pixels=4), model, images, torch.tensor([0]))

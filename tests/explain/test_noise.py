@@ -68,6 +68,25 @@ def test_what_each_family_does_alone_and_what_is_left_without_it() -> None:
     assert {family.size for family in told.families} == {1, 2}
 
 
+def test_sampling_goes_on_while_a_label_is_open() -> None:
+    """Three pixels lead only together, each by a third of 3.3, and each obscures by 0.5."""
+
+    def answer(flat: Tensor) -> Tensor:
+        three = flat[:, [3, 7, 11]]
+        return torch.stack([2 - 0.5 * three.sum(dim=1), 3.3 * three.prod(dim=1)], dim=1)
+
+    model = model_of(answer)
+    adversarial = NOTHING.clone()
+    adversarial.view(1, -1)[:, [3, 7, 11]] = 1.0
+    result = result_of(model, NOTHING, adversarial, [0])
+    few = replace(PIXELS, gauge="raw", exact=0, least_pairs=2, error=1.0, max_pairs=8)
+    (short,) = explain_noise(result, model, few)
+    (long,) = explain_noise(result, model, replace(few, max_pairs=4000))
+    assert "undecided" in [group.shapley.label for group in short.groups]
+    assert [group.shapley.label for group in long.groups] == ["leading"] * 3
+    assert 8 == short.pairs < long.pairs < 4000
+
+
 def test_the_margin_falls_group_by_group_from_clean_to_adversarial() -> None:
     def answer(flat: Tensor) -> Tensor:
         push = flat @ torch.arange(20.0, dtype=torch.double)

@@ -43,6 +43,24 @@ def main(
             help="The map of where a class is seen; auto is LayerCAM up to 64 pixels per side.",
         ),
     ] = "auto",
+    error: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="SHARE",
+            help="Largest standard error of a sampled effect, as a share of the change of the "
+            "margin. Effects of up to 8 groups are exact.",
+        ),
+    ] = 0.05,
+    max_pairs: Annotated[
+        int,
+        typer.Option(
+            min=2,
+            metavar="COUNT",
+            help="Sample at most so many pairs of orders per group. Sampling stops earlier once "
+            "no label is undecided.",
+        ),
+    ] = 128,
     polish: Annotated[
         bool | None,
         typer.Option(
@@ -109,7 +127,7 @@ def main(
 
     options.check_data_options(data, images, label, limit)
     chosen = build(options.read_attack(attack, option or [], quick=target is None))
-    settings = as_settings(grouping, chosen, seed)
+    settings = as_settings(grouping, chosen, seed=seed, error=error, max_pairs=max_pairs)
     seen = as_method(method)
     open_folder(out)
     asked = None if data is None else open_data(data, root=root, limit=limit)

@@ -21,7 +21,9 @@ NO_LAYER = "none"
 _FIGURES = 8  # of a dataset, unless more are asked for
 
 
-def as_settings(grouping: str | None, attack: Attack, seed: int) -> NoiseSettings:
+def as_settings(
+    grouping: str | None, attack: Attack, *, seed: int, error: float, max_pairs: int
+) -> NoiseSettings:
     """The settings that the command line leaves open.
 
     The changes of a dense attack touch one another everywhere and would be one group, so its pixels
@@ -30,7 +32,13 @@ def as_settings(grouping: str | None, attack: Attack, seed: int) -> NoiseSetting
     if grouping is None:
         grouping = "connected" if attack.facts().norm == "l0" else "pixels"
     check_choice("explain", "grouping", grouping, ("connected", "pixels"))
-    return NoiseSettings(grouping=cast(Any, grouping), seed=seed)
+    return NoiseSettings(
+        grouping=cast(Any, grouping),
+        seed=seed,
+        error=error,
+        least_pairs=min(NoiseSettings.least_pairs, max_pairs),
+        max_pairs=max_pairs,
+    )
 
 
 def as_method(method: str) -> MapMethod:

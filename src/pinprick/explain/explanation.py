@@ -189,10 +189,11 @@ class Explanation:
         tolerance: Below this an effect is too little to count.
         ratio: How many times larger than the other an effect must be.
         method: "exact" or "sampled"; "none" where nothing changed.
-        pairs: Pairs of orders that were drawn; 0 if exact.
+        pairs: Most pairs of orders drawn for a group; 0 if exact.
         largest_error: Largest standard error of a Shapley value, as a share of ``margin``.
         shapley_gap, ablation_gap, path_gap: What the effects of all groups leave of ``margin``, as
-            a share of it; NaN where it did not change, and for the path where there is none.
+            a share of it. That of Shapley values is 0, but for rounding, if exact or if all
+            groups have as many pairs. NaN where ``margin`` did not change, and without a path.
         path_steps: Points of the path integral.
         groups: In the order of their numbers.
         order: Numbers of the groups, the largest Shapley effect on the margin first.

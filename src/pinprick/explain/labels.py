@@ -17,7 +17,7 @@ cleared by two standard errors of the very difference it is about.
 import math
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pinprick.explain.shapley import Covariance, Effects
@@ -50,6 +50,13 @@ def label_effects(
         for shift in _ellipse(covariance):
             undecided |= _rule(effects + shift, tolerance.view(-1, 1), ratio) != kinds
     return kinds.masked_fill(undecided, _UNDECIDED)
+
+
+def open_labels(
+    effects: Effects, tolerance: PerImage, ratio: float, covariance: Covariance
+) -> Bool[Tensor, "batch group"]:
+    """The groups whose label is undecided."""
+    return label_effects(effects, tolerance, ratio, covariance) == _UNDECIDED
 
 
 def _rule(effects: Effects, tolerance: Tensor, ratio: float) -> Kinds:

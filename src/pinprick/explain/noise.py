@@ -20,7 +20,7 @@ from pinprick.explain.clusters import join_groups
 from pinprick.explain.coalitions import Coalitions
 from pinprick.explain.explanation import Explanation
 from pinprick.explain.groups import Groups, connected_groups, single_pixels
-from pinprick.explain.labels import label_effects
+from pinprick.explain.labels import label_effects, open_labels
 from pinprick.explain.maps import SMALL, PixelMaps
 from pinprick.explain.measured import Measured
 from pinprick.explain.minimal import spare_pixels
@@ -129,6 +129,9 @@ def _measure(
         error=settings.error,
         least_pairs=settings.least_pairs,
         max_pairs=settings.max_pairs,
+        is_open=lambda rows, effects, covariance: open_labels(
+            effects, tolerance[rows], settings.ratio, covariance
+        ),
     )
     kinds = label_effects(shapley.effects, tolerance, settings.ratio, shapley.covariance)
     ablation = ablate(coalitions)

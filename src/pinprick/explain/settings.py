@@ -21,7 +21,8 @@ class NoiseSettings:
         exact: Up to how many groups Shapley values come from all coalitions; above, from samples.
         error: Largest standard error of a sampled value, as a share of the whole change of the
             margin.
-        least_pairs, max_pairs: Pairs of orders that are drawn for it, at least and at most.
+        least_pairs, max_pairs: Pairs of orders per group, at least and at most. Between the two,
+            sampling goes on for groups above ``error`` and for groups whose label is undecided.
         path_steps, max_path_steps: Points of the path integral, at first and at most; none are
             taken if the first is 0.
         tolerance: What is too little to count: this share of the change of the margin, divided by
