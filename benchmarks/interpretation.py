@@ -25,8 +25,9 @@ from sparsity import open_run, read_attack, run_parser
 
 from pinprick import AttackResult, Classifier, NoiseSettings, describe, run_attack
 from pinprick.explain.bootstrap import Estimate
+from pinprick.explain.changes import without_pixels
 from pinprick.explain.class_maps import MAP_METHODS, MapMethod
-from pinprick.explain.explained import POLISH_PASSES, explain_result, without_pixels
+from pinprick.explain.explained import POLISH_PASSES, explain_result
 from pinprick.explain.explanation import Explanation
 from pinprick.explain.labels import LABELS
 from pinprick.explain.totals import Totals, add_up

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         PinprickError,
         UnknownName,
     )
+    from pinprick.explain.changes import rebuild
     from pinprick.explain.explained import explain_result
     from pinprick.explain.explanation import Explanation
     from pinprick.explain.gradcam import gradcam
@@ -86,6 +87,7 @@ _HOME = {
     "load_result": "store",
     "load_subset": "data.choose",
     "polish": "polishing",
+    "rebuild": "explain.changes",
     "rivals": "explain.rival",
     "run_attack": "run",
     "save_model": "zoo.save",
@@ -133,6 +135,7 @@ __all__ = [
     "load_result",
     "load_subset",
     "polish",
+    "rebuild",
     "rivals",
     "run_attack",
     "save_model",

@@ -10,8 +10,11 @@ from safetensors.torch import save_file
 
 from cli.conftest import Run
 from pinprick.cli.explain_steps import choose_figures
+from pinprick.explain.changes import load_changes, rebuild
 from pinprick.explain.explanation import Explanation
 from pinprick.explain.totals import Totals
+from pinprick.report.png import read_png
+from pinprick.zoo.prepare import short_side_and_crop
 
 CONVOLUTIONS = '''
 import torch
@@ -111,7 +114,32 @@ def test_writes_every_number(run: Run, picture: Path, tmp_path: Path) -> None:
     assert told.obscuring + told.leading == pytest.approx(told.margin)
     assert told.maps is not None
     assert (image["label_name"], image["rival_name"]) == ("red", "green")
-    assert image["files"] == {"figure": None, "effects": None}
+    assert image["files"] == {
+        "adversarial": "brick-adversarial.png",
+        "changes": None,
+        "figure": None,
+        "effects": None,
+    }
+
+
+@pytest.mark.parametrize("listed", [1024, 3])
+def test_what_was_explained_can_be_rebuilt_from_the_folder(
+    run: Run, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: int
+) -> None:
+    monkeypatch.setattr("pinprick.report.explain_gallery._LISTED", listed)
+    run("explain", picture, *GREEDY, *FEW)
+    folder = tmp_path / "pinprick-out"
+    (image,) = json.loads((folder / "explanation.json").read_text())["images"]
+    told, files = Explanation.from_dict(image["explanation"]), image["files"]
+    assert (files["changes"] is None) == (listed == 1024)
+    if files["changes"] is not None:
+        told = load_changes(told, folder / files["changes"])
+    with Image.open(picture) as opened:
+        clean = short_side_and_crop(8, 8)(opened)
+    adversarial = rebuild(told, clean)
+    assert int((adversarial != clean).any(dim=0).sum()) == told.changed_pixels == 11
+    rounded = (adversarial * 255).round() / 255
+    assert torch.equal(rounded, read_png(folder / files["adversarial"]))
 
 
 def test_sampling_can_be_cut_short_or_made_longer(run: Run, picture: Path) -> None:

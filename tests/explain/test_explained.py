@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from pinprick import BadInput, Classifier, gradcam, layercam, rivals, run_attack
 from pinprick.attacks import FMN, IFGSM, Greedy
 from pinprick.explain.class_maps import MapMethod
-from pinprick.explain.explained import explain_result, without_pixels
+from pinprick.explain.explained import explain_result
 from pinprick.explain.settings import NoiseSettings
 from pinprick.result import AttackResult
 
@@ -127,14 +127,6 @@ def test_a_model_of_classes_alone_is_not_explained(greedy: AttackResult) -> None
         explain_result(greedy, Classifier(classes, access="labels", name="tops"))
 
 
-def test_lists_of_pixels_can_be_dropped(model: Classifier, greedy: AttackResult) -> None:
-    (whole, _) = explain_result(greedy, model).explanations
-    light = without_pixels(whole)
-    assert [group.pixels for group in light.groups] == [()] * len(whole.groups)
-    assert light.groups[0].shapley == whole.groups[0].shapley
-    assert light.changed_pixels == whole.changed_pixels > 0
-
-
 def test_no_images_are_no_result_to_explain(model: Classifier, greedy: AttackResult) -> None:
     with pytest.raises(BadInput, match="no image to explain"):
         explain_result(greedy[torch.zeros(2, dtype=torch.bool)], model)
@@ -165,8 +157,3 @@ def test_small_images_are_seen_through_layercam(method: MapMethod, side: int, na
     direct = (gradcam if named == "Grad-CAM" else layercam)(model, images, [0])
     assert torch.equal(maps.values, direct.values)
     assert bool((maps.values[0, :, : side // 4] == 0).all()) == (named == "LayerCAM")
-
-
-def test_an_unknown_map_is_refused(model: Classifier, greedy: AttackResult) -> None:
-    with pytest.raises(BadInput, match="'auto' or 'gradcam' or 'layercam', got 'cam'"):
-        explain_result(greedy, model, method="cam")  # type: ignore[arg-type]

@@ -334,6 +334,11 @@ def test_the_gallery_draws_so_many_and_names_its_files(
         assert path is not None
         with Image.open(path) as picture:
             assert min(picture.size) > 500
-    assert first.plain()["files"] == {"figure": "one-explained.png", "effects": "one-effects.png"}
+    assert first.plain()["files"] == {
+        "adversarial": "one-adversarial.png",
+        "changes": None,
+        "figure": "one-explained.png",
+        "effects": "one-effects.png",
+    }
     assert Explanation.from_dict(first.plain()["explanation"]) == told.explanations[0]
     save_figure(Figure(), tmp_path / "plain.png")

@@ -108,7 +108,6 @@ def main(
     from pinprick.cli.data_inputs import open_data, read_groups
     from pinprick.cli.explain_output import explain_document, print_explanations
     from pinprick.cli.explain_steps import (
-        as_method,
         as_settings,
         check_layer,
         choose_figures,
@@ -119,6 +118,7 @@ def main(
     from pinprick.cli.roll import Roll
     from pinprick.cli.totals_output import print_totals
     from pinprick.data.pictures import Named
+    from pinprick.explain.class_maps import as_method
     from pinprick.explain.noise import check_scores
     from pinprick.explain.totals import add_up
     from pinprick.report.explain_gallery import ExplainedPicture, hang_explanations

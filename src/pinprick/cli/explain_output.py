@@ -67,7 +67,7 @@ def explain_document(
     """Every number of the images done so far, ``told`` being the latest batch of them."""
     result = told.result
     return {
-        "format": 1,
+        "format": 2,
         "attack": result.attack,
         "model": result.model,
         "data": data,

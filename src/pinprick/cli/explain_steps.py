@@ -9,7 +9,7 @@ from torch import nn
 from pinprick.attacks.card import Attack
 from pinprick.cli.console import remark
 from pinprick.errors import BadInput
-from pinprick.explain.class_maps import MAP_METHODS, MapMethod, class_maps
+from pinprick.explain.class_maps import MapMethod, class_maps
 from pinprick.explain.explained import Explained, explain_result
 from pinprick.explain.settings import NoiseSettings
 from pinprick.model import Classifier
@@ -39,12 +39,6 @@ def as_settings(
         least_pairs=min(NoiseSettings.least_pairs, max_pairs),
         max_pairs=max_pairs,
     )
-
-
-def as_method(method: str) -> MapMethod:
-    """The map that ``--map`` names."""
-    check_choice("explain", "map", method, MAP_METHODS)
-    return cast(MapMethod, method)
 
 
 def check_layer(model: Classifier, images: Images, layer: str | None, method: MapMethod) -> None:

@@ -25,8 +25,14 @@ def assemble(
     facts = _facts(result, settings)
     if measured is None:
         return [Explanation(**row, **_nothing(row)) for row in facts]
-    at_home = on_cpu(measured)
-    return [Explanation(**{**row, **_measured(at_home, i, row)}) for i, row in enumerate(facts)]
+    at_home, clean, adversarial = on_cpu((measured, result.images, result.adversarial))
+    return [
+        Explanation(
+            **{**row, **_measured(at_home, i, row)},
+            groups=groups_of(at_home, i, clean[i], adversarial[i]),
+        )
+        for i, row in enumerate(facts)
+    ]
 
 
 def on_cpu(value: Any) -> Any:
@@ -182,7 +188,6 @@ def _measured(measured: Measured, i: int, row: dict[str, Any]) -> dict[str, Any]
         "ablation_gap": _gap(measured.ablation.both[i], margin),
         "path_gap": math.nan if path is None else _gap(path.parts[i], margin),
         "path_steps": 0 if path is None else int(path.steps[i]),
-        "groups": groups_of(measured, i),
         "order": tuple(measured.build.order[i, :count].tolist()),
         "stages": tuple(stages),
         "families": _families(measured.sufficiency, i, row),

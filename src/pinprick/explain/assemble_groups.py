@@ -5,14 +5,25 @@ from typing import Any
 
 from torch import Tensor
 
-from pinprick.explain.explanation import AblationEffect, Effect, Group, Place, ShapleyEffect
+from pinprick.explain.changes import as_values
+from pinprick.explain.explanation import (
+    AblationEffect,
+    Effect,
+    Group,
+    Place,
+    ShapleyEffect,
+    Values,
+)
 from pinprick.explain.labels import LABELS
 from pinprick.explain.measured import Measured
 from pinprick.explain.spatial import PLACES, Spatial
+from pinprick.types import Picture
 
 
-def groups_of(measured: Measured, i: int) -> tuple[Group, ...]:
-    """All groups of image ``i``; the tensors are on the CPU."""
+def groups_of(
+    measured: Measured, i: int, clean: Picture, adversarial: Picture
+) -> tuple[Group, ...]:
+    """All groups of image ``i``, which is given before and after; the tensors are on the CPU."""
     places = (measured.groups.index[i] >= 0).nonzero()
     numbers = measured.groups.index[i][places[:, 0], places[:, 1]]
     sizes = measured.size[i][places[:, 0], places[:, 1]].double()
@@ -20,12 +31,21 @@ def groups_of(measured: Measured, i: int) -> tuple[Group, ...]:
     groups = []
     for number in range(int(measured.groups.count[i])):
         own = numbers == number
-        groups.append(_group(measured, i, number, places[own], sizes[own], whole))
+        rows, columns = places[own].unbind(dim=1)
+        before, after = (as_values(of[:, rows, columns].T) for of in (clean, adversarial))
+        groups.append(_group(measured, i, number, places[own], sizes[own], whole, before, after))
     return tuple(groups)
 
 
 def _group(
-    measured: Measured, i: int, number: int, pixels: Tensor, sizes: Tensor, whole: float
+    measured: Measured,
+    i: int,
+    number: int,
+    pixels: Tensor,
+    sizes: Tensor,
+    whole: float,
+    before: Values,
+    after: Values,
 ) -> Group:
     weight = float(sizes.sum())
     centre = (pixels * sizes.unsqueeze(1)).sum(dim=0) / weight
@@ -37,6 +57,8 @@ def _group(
     return Group(
         number=number,
         pixels=tuple((row, column) for row, column in pixels.tolist()),
+        before=before,
+        after=after,
         centre=(float(centre[0]), float(centre[1])),
         box=(low[0], low[1], high[0], high[1]),
         weight=weight / whole,

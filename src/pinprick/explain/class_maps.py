@@ -4,7 +4,7 @@ The last layers of networks for small images have maps of 4 by 4 or 8 by 8, too 
 pixels. LayerCAM keeps its meaning in earlier, finer layers.
 """
 
-from typing import Literal
+from typing import Literal, cast
 
 from torch import Tensor, nn
 
@@ -17,6 +17,12 @@ from pinprick.parts.choice import check_choice
 
 MapMethod = Literal["auto", "gradcam", "layercam"]
 MAP_METHODS: tuple[MapMethod, ...] = ("auto", "gradcam", "layercam")
+
+
+def as_method(method: str) -> MapMethod:
+    """The method of that name."""
+    check_choice("an explanation", "map", method, MAP_METHODS)
+    return cast(MapMethod, method)
 
 
 def class_maps(
@@ -38,8 +44,7 @@ def class_maps(
         layer: The layer, or its name; None for the one that the method finds.
         batch_size: Images per batch; chosen from their size by default.
     """
-    check_choice("an explanation", "map", method, MAP_METHODS)
-    if method == "auto":
+    if as_method(method) == "auto":
         method = "layercam" if max(images.shape[2:]) <= SMALL else "gradcam"
     draw = layercam if method == "layercam" else gradcam
     return draw(model, images, classes, layer=layer, batch_size=batch_size)

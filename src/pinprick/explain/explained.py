@@ -4,7 +4,7 @@ Attacks that count pixels or elements are polished first, so that no changed pix
 which need not be there. A dense attack is explained as it is: shortened, it would be another one.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from torch import nn
 
@@ -109,12 +109,6 @@ def explain_result(
         adversarial_maps=adversarial,
         control_maps=control,
     )
-
-
-def without_pixels(explanation: Explanation) -> Explanation:
-    """The same without the list of its changed pixels, which are very many in dense attacks."""
-    groups = tuple(replace(group, pixels=()) for group in explanation.groups)
-    return replace(explanation, groups=groups)
 
 
 def _counts(result: AttackResult) -> bool:

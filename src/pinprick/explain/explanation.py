@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pinprick.explain.plain import from_plain, to_plain
 
 Status = Literal["fooled", "failed", "skipped"]
+Values = tuple[tuple[float, ...], ...]  # channel values per pixel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,8 @@ class Group:
 
     Attributes:
         number: From 0, in reading order.
-        pixels: Row and column of each.
+        pixels: Row and column of each; empty where ``without_pixels`` dropped the lists.
+        before, after: Channel values of each pixel in the clean and in the adversarial image.
         centre: Row and column of its centre, each pixel as heavy as its change.
         box: First row, first column, last row, last column.
         weight: Its share of the l1 size of the whole change.
@@ -83,6 +85,8 @@ class Group:
 
     number: int
     pixels: tuple[tuple[int, int], ...]
+    before: Values
+    after: Values
     centre: tuple[float, float]
     box: tuple[int, int, int, int]
     weight: float
