@@ -1,6 +1,8 @@
 """``pinprick explain`` tells what each changed pixel does, and what holds over a dataset."""
 
 import json
+import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from cli.conftest import Run
 from pinprick.cli.explain_steps import choose_figures
 from pinprick.explain.changes import load_changes, rebuild
 from pinprick.explain.explanation import Explanation
+from pinprick.explain.settings import NoiseSettings
 from pinprick.explain.totals import Totals
 from pinprick.report.png import read_png
 from pinprick.zoo.prepare import short_side_and_crop
@@ -58,6 +61,14 @@ def zeros():
     return model
 
 
+def wordy():
+    model = relus()
+    names = ("Chesapeake Bay retriever of a very Northamptonshire-like kind", "b", "c")
+    return Classifier(
+        model.net, classes=names, size=(8, 8), prepare=model.prepare, name="wordy"
+    )
+
+
 def flat():
     net = nn.Sequential(nn.Flatten(), nn.Linear(192, 3)).eval()
     return Classifier(net, size=(8, 8), prepare=short_side_and_crop(8, 8), name="flat")
@@ -90,13 +101,13 @@ def models(tmp_path: Path) -> None:
 def test_prints_a_line_for_each_picture(run: Run, picture: Path) -> None:
     shell = run("explain", picture, *GREEDY, *FEW)
     assert shell.status == 0
-    (line,) = [line for line in shell.out.splitlines() if "brick" in line]
-    assert "11 (17 %)" in line
-    assert "none" in line.split()  # no pixel is spare
-    assert line.rstrip().endswith("fooled")
-    assert "fooled 1 of 1 that were right to begin with" in shell.out
-    assert "\npolished until no pixel can be spared\n" in shell.out
-    assert "over " not in shell.out  # one picture is no dataset
+    attacked, explained = [line for line in shell.out.splitlines() if "brick" in line]
+    assert attacked.rstrip().endswith("fooled")
+    assert "11 (17 %)" in explained
+    assert "none" in explained.split()  # every pixel is needed
+    assert "fooled 1 of 1 images that were classified correctly" in shell.out
+    assert "\npolishing finished: n = 1 images\n" in shell.out
+    assert "95 %" not in shell.out  # one picture is no dataset
     assert shell.err == "explanation.json is in pinprick-out\n"
 
 
@@ -106,7 +117,7 @@ def test_writes_every_number(run: Run, picture: Path, tmp_path: Path) -> None:
     assert document == json.loads((tmp_path / "pinprick-out" / "explanation.json").read_text())
     assert document["totals"] is None
     assert document["layer"] == "1"
-    assert document["settings"]["grouping"] == "pixels"
+    assert document["settings"] == asdict(NoiseSettings(grouping="pixels"))
     assert document["attack"]["polished"] == "pixels"
     (image,) = document["images"]
     told = Explanation.from_dict(image["explanation"])
@@ -161,11 +172,28 @@ def test_a_dataset_has_totals(run: Run) -> None:
     assert [image["name"] for image in document["images"]] == [f"six-{i}" for i in range(5)]
     assert sum(one.share.value for one in totals.kinds) == pytest.approx(1)
     said = run(*arguments, "--quiet").out
-    assert "over 5 of 5 images, fooled and explained (0 failed, 0 needed no attack)" in said
-    assert "polished until no pixel can be spared: 100 % (100 to 100) of images" in said
-    assert "groups that lie where they should for what they do: obscuring " in said
-    for words in ("share of groups", "obscuring alone", "where it lies", "association", "shifts"):
+    assert "5 of 5 images were fooled and explained, 0 attacks failed, 0 images needed" in said
+    assert "images in which polishing finished: 100 % (100 to 100), n = 5" in said
+    assert "obscuring groups on the map of the true class: " in said
+    for words in ("by Shapley value", "obscuring alone", "place", "association", "shifts"):
         assert words in said
+    kinds, rest = said.split("kind of group")[1].split("\nobscuring share of", 1)
+    assert kinds.splitlines()[0].count(", n = 5") == 3  # one for each column
+    shares = re.findall(r"\d+ % \(\d+ to \d+\)(?:, n = \d+)?", rest)
+    assert len(shares) >= 6
+    assert all(", n = " in share for share in shares)
+
+
+def test_tables_fit_100_columns_and_break_no_word(run: Run, tmp_path: Path) -> None:
+    data = ("--data", "tensors:six.safetensors", "--limit", "3")
+    name = "Chesapeake Bay retriever of a very Northamptonshire-like kind"
+    for attack in ("greedy", "ifgsm"):
+        more = ("--model", "cli_explain_models:wordy", "--attack", attack, *FEW)
+        said = run("explain", *more, *data, "--quiet").out
+        assert [line for line in said.splitlines() if len(line) > 100] == []
+        found = set(re.split(r"[\s,]+", said))
+        assert {"Chesapeake", "retriever"} <= found
+        assert {word for word in found if len(word) > 3 and word in name} <= set(name.split())
 
 
 def test_a_failed_attack_is_told_as_failed(run: Run) -> None:
@@ -174,7 +202,7 @@ def test_a_failed_attack_is_told_as_failed(run: Run) -> None:
     shell = run(*arguments)
     assert shell.status == 0
     assert sum(" failed: " in line for line in shell.out.splitlines()) == 6
-    assert "over 0 of 6 images, fooled and explained (6 failed, 0 needed no attack)" in shell.out
+    assert "0 of 6 images were fooled and explained, 6 attacks failed, 0 images" in shell.out
     document = json.loads(run(*arguments, "--json").out)
     assert {image["explanation"]["status"] for image in document["images"]} == {"failed"}
     assert document["totals"]["decided"]["value"] is None
@@ -266,14 +294,15 @@ def test_polishing_that_is_cut_off_is_said(
     for room in ("pinprick.explain.explained", "pinprick.cli.explain_output"):
         monkeypatch.setattr(f"{room}.POLISH_PASSES", 3)
     shell = run("explain", picture, *GREEDY, *FEW)
-    assert "\npolished, but cut off after 3 passes: none can be spared\n" in shell.out  # all tried
+    stopped = "\npolishing stopped after 3 forward passes in"
+    assert f"{stopped} 1 of 1 images: all changed pixels are needed\n" in shell.out  # all tried
     monkeypatch.setattr("pinprick.explain.noise.spare_pixels", lambda a, met, _: -met.long())
     shell = run("explain", picture, *GREEDY, *FEW)
-    assert "\npolished, but cut off after 3 passes: at most 11 pixels could be spared" in shell.out
+    assert f"{stopped} 1 of 1 images: at most 11 pixels are not needed\n" in shell.out
     data = ("--data", "tensors:six.safetensors", "--limit", "2")
     said = run("explain", *GREEDY, *FEW, *data).out
-    assert "\npolished, but cut off after 3 passes in 2 of 2 images: at most " in said
-    assert "polished until no pixel can be spared: 0 % (0 to 0) of images" in said
+    assert f"{stopped} 2 of 2 images: at most " in said
+    assert "images in which polishing finished: 0 % (0 to 0), n = 2" in said
 
 
 def test_figures_of_a_dataset_are_drawn_by_lot() -> None:
@@ -291,8 +320,8 @@ def test_figures_of_a_dataset_are_drawn_by_lot() -> None:
 def test_maps_of_zeros_are_counted_and_left_out(run: Run) -> None:
     zeros = ("--model", "cli_explain_models:zeros", "--attack", "greedy", *FEW)
     shell = run("explain", *zeros, "--data", "tensors:six.safetensors", "--limit", "2")
-    assert "\n4 maps are zero everywhere and left out\n" in shell.out
-    assert "where it lies" not in shell.out
+    assert "\n4 maps were zero everywhere: left out\n" in shell.out
+    assert "effect \\ place" not in shell.out
 
 
 def test_pinprick_searches_quickly_unless_told_otherwise(run: Run, picture: Path) -> None:

@@ -1,4 +1,4 @@
-"""What ``pinprick explain`` prints and writes of each picture: a table, and a document."""
+"""What ``pinprick explain`` prints and writes per picture: two tables, and a document."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,42 +17,51 @@ from pinprick.explain.settings import NoiseSettings
 from pinprick.explain.totals import Totals
 from pinprick.model import Classifier
 from pinprick.report.explain_gallery import ExplainedPicture
-from pinprick.report.words import fate, said, share
+from pinprick.report.words import FIXED, cut, fate, fitted, said, share
 
-COLUMNS = (
-    "picture",
-    "label",
-    "before",
-    "after",
-    ">pixels",
-    ">groups",
-    ">obscuring",
-    ">leading",
-    "kinds",
-    "spare",
-    "outcome",
+# Columns and their widths: with 3 between columns and 1 at the edges, a table has 100 columns.
+_ATTACKED = (("picture", 18), ("label", 18), ("before", 18), ("after", 18), ("outcome", 14))
+_EXPLAINED = (
+    ("picture", 18),
+    (">pixels", 12),
+    (">groups", 6),
+    (">obscuring", 9),
+    (">leading", 7),
+    ("kinds of groups", 21),
+    (">not\nneeded", 7),
 )
 _LINES = 40  # a longer table is cut
 
 
 def print_explanations(title: str, shown: Sequence[ExplainedPicture], roll: Roll) -> None:
-    """The table, and what its columns mean."""
+    """Two tables, what the attack did and what the groups do, and what their columns mean."""
     typer.echo(title)
-    rows = [_cells(*pair) for pair in zip(shown, roll.label_words, strict=True)]
-    print_table(COLUMNS, rows[:_LINES])
-    if len(rows) > _LINES:
-        typer.echo(f"and {len(rows) - _LINES} more, which are in explanation.json")
+    pairs = zip(shown, roll.label_words, strict=True)
+    _print(_ATTACKED, [_attack_cells(*pair) for pair in pairs])
     right = [one for one in shown if one.row.correct]
     fooled = sum(one.row.success for one in right)
-    typer.echo(f"fooled {fooled} of {len(right)} that were right to begin with")
+    typer.echo(f"fooled {fooled} of {len(right)} images that were classified correctly")
+    print_note(roll)
+    _print(_EXPLAINED, [_group_cells(one) for one in shown])
     typer.echo(
-        "obscuring: how far the score of the true class falls; leading: how far that of the other "
-        "class rises; both in logits, less the mean of all"
+        "obscuring: fall of the true class's score; leading: rise of the other class's score"
     )
+    typer.echo("scores are logits minus their mean; not needed: pixels that can be put back")
     polished = polish_words([one.explanation for one in shown])
     if polished:
         typer.echo(polished)
-    print_note(roll)
+
+
+def _print(columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]]) -> None:
+    print_table(
+        [name for name, _ in columns],
+        [
+            [fitted(cell, width) for cell, (_, width) in zip(row, columns, strict=True)]
+            for row in rows[:_LINES]
+        ],
+    )
+    if len(rows) > _LINES:
+        typer.echo(f"{len(rows) - _LINES} more are in explanation.json")
 
 
 def explain_document(
@@ -95,34 +104,40 @@ def spare_words(explanation: Explanation) -> str:
 
 
 def polish_words(told: Sequence[Explanation]) -> str:
-    """Whether polishing came to its end; empty where nothing was polished."""
+    """Whether polishing finished; empty where nothing was polished."""
     polished = [one for one in told if one.settled is not None]
     cut = [one for one in polished if not one.settled]
     if not cut:
-        return "polished until no pixel can be spared" if polished else ""
-    whose = "" if len(polished) == 1 else f" in {len(cut)} of {len(polished)} images"
+        return f"polishing finished: n = {len(polished)} images" if polished else ""
     most = max(one.most_spare_pixels or 0 for one in cut)
-    rest = (
-        f"at most {most} pixels could be spared, each by itself" if most else "none can be spared"
+    rest = f"at most {most} pixels are not needed" if most else "all changed pixels are needed"
+    return (
+        f"polishing stopped after {POLISH_PASSES} forward passes in {len(cut)} of {len(polished)} "
+        f"images: {rest}"
     )
-    return f"polished, but cut off after {POLISH_PASSES} passes{whose}: {rest}"
 
 
-def _cells(one: ExplainedPicture, label: str) -> tuple[str, ...]:
+def _attack_cells(one: ExplainedPicture, label: str) -> tuple[str, ...]:
+    return (
+        cut(one.photo.name, 18),
+        label,
+        said(one.row.clean),
+        said(one.row.adversarial),
+        _outcome(one),
+    )
+
+
+def _group_cells(one: ExplainedPicture) -> tuple[str, ...]:
     row, told = one.row, one.explanation
     kinds = Counter(group.shapley.label for group in told.groups)
     effects = (f"{told.obscuring:+.2f}", f"{told.leading:+.2f}") if told.groups else ("", "")
     return (
-        one.photo.name,
-        label,
-        said(row.clean),
-        said(row.adversarial),
+        cut(one.photo.name, 18),
         f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",
         str(len(told.groups)),
         *effects,
-        ", ".join(f"{kinds[name]} {name}" for name in LABELS if kinds[name]),
+        ", ".join(f"{kinds[name]}{FIXED}{name}" for name in LABELS if kinds[name]),
         spare_words(told),
-        _outcome(one),
     )
 
 

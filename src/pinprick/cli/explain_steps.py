@@ -42,7 +42,7 @@ def as_settings(
 
 
 def check_layer(model: Classifier, images: Images, layer: str | None, method: MapMethod) -> None:
-    """Raise ``BadInput`` where there are no maps to be had, before time goes into an attack."""
+    """Raise ``BadInput`` where the network gives no map, before the attack starts."""
     if layer == NO_LAYER or (layer is None and not _shows_layers(model)):
         return
     try:

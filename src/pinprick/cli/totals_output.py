@@ -1,4 +1,4 @@
-"""What holds over all images of a dataset, in words and tables for people."""
+"""What holds over all images of a dataset, in lines and tables for people."""
 
 import math
 
@@ -13,50 +13,53 @@ from pinprick.explain.totals import Totals
 def print_totals(totals: Totals) -> None:
     """Shares with 95 % intervals over images, the table of labels and places, flip rates."""
     typer.echo(
-        f"\nover {totals.explained} of {totals.images} images, fooled and explained "
-        f"({totals.failed} failed, {totals.skipped} needed no attack); in brackets, 95 % intervals "
-        "over images"
+        f"\n{totals.explained} of {totals.images} images were fooled and explained, "
+        f"{totals.failed} attacks failed, {totals.skipped} images needed no attack"
     )
     if not totals.explained:
         return
-    typer.echo(
-        f"changed pixels {number(totals.pixels)}, groups {number(totals.groups)}; no pixel to "
-        f"spare in {percent(totals.minimal)} of images; labels decided {percent(totals.decided)}"
-    )
+    typer.echo("in brackets: 95 % intervals over images; n: number of images")
+    typer.echo(f"changed pixels per image: {number(totals.pixels)}")
+    typer.echo(f"groups per image: {number(totals.groups)}")
+    typer.echo(f"images in which every changed pixel is needed: {percent(totals.minimal)}")
     if totals.settled.images:
-        typer.echo(
-            f"polished until no pixel can be spared: {percent(totals.settled)} of images; the "
-            "others were cut off before"
-        )
-    print_table(
-        ("kind", ">share of groups", ">by ablation", ">along the path"),
-        [
-            (one.name, percent(one.share), percent(ablation.share), percent(path.share))
-            for one, ablation, path in zip(
-                totals.kinds, totals.ablation_kinds, totals.path_kinds, strict=True
-            )
-        ],
-    )
-    typer.echo(
-        f"obscuring part of the margin's change: median {number(totals.obscuring_share)}; above "
-        f"one half in {percent(totals.mostly_obscuring)} of images"
-    )
+        typer.echo(f"images in which polishing finished: {percent(totals.settled)}")
+    typer.echo(f"groups with a decided label: {percent(totals.decided)}")
+    _print_kinds(totals)
+    typer.echo(f"obscuring share of the margin change, median: {number(totals.obscuring_share)}")
+    typer.echo(f"images in which it is above one half: {percent(totals.mostly_obscuring)}")
     _print_flips(totals)
     _print_places(totals)
     empty = totals.no_true_map + totals.no_adversarial_map
     if empty:
-        typer.echo(f"{empty} {'map is' if empty == 1 else 'maps are'} zero everywhere and left out")
+        typer.echo(f"{empty} {'map was' if empty == 1 else 'maps were'} zero everywhere: left out")
     error = f"{100 * totals.largest_error:.1f} %"
-    typer.echo(f"largest standard error {error} of the margin's change")
+    typer.echo(f"largest standard error of an effect: {error} of the margin change")
+
+
+def _print_kinds(totals: Totals) -> None:
+    """Shares of groups by three definitions; all shares of a column have the same n."""
+    columns = {
+        "by Shapley value": totals.kinds,
+        "by ablation": totals.ablation_kinds,
+        "along the path": totals.path_kinds,
+    }
+    print_table(
+        (
+            "kind of group",
+            *(f">{name}, n = {kinds[0].share.images}" for name, kinds in columns.items()),
+        ),
+        [
+            (row[0].name, *(interval(one.share) for one in row))
+            for row in zip(*columns.values(), strict=True)
+        ],
+    )
 
 
 def _print_flips(totals: Totals) -> None:
     print_table(
-        ("groups changed", ">images", ">leaves the true class", ">reaches the other"),
-        [
-            (flip.name, str(flip.leaves.images), percent(flip.leaves), percent(flip.reaches))
-            for flip in totals.flips
-        ],
+        ("groups changed", ">leaves the true class", ">reaches the other"),
+        [(flip.name, percent(flip.leaves), percent(flip.reaches)) for flip in totals.flips],
     )
 
 
@@ -65,30 +68,37 @@ def _print_places(totals: Totals) -> None:
     if not totals.inside.images and not totals.table.groups:
         return
     print_table(
-        ("what it does \\ where it lies", *(f">{name}" for name in totals.table.columns)),
+        ("groups: effect \\ place", *(f">{name}" for name in totals.table.columns)),
         [
             (name, *map(str, counts))
             for name, counts in zip(totals.table.rows, totals.table.counts, strict=True)
         ],
     )
-    typer.echo(f"association: {association(totals.table)}")
-    strict = ", ".join(f"{one.name} {percent(one.share)}" for one in totals.strict)
-    typer.echo(f"groups that lie where they should for what they do: {strict}")
-    typer.echo(
-        f"changed pixels in the top 20 % of the clean image's map: {percent(totals.inside)}, by "
-        f"chance {percent(totals.inside_chance)}; beyond random shifts (p < 0.05) in "
-        f"{percent(totals.inside_significant)} of images"
-    )
+    typer.echo(f"association of effect and place: {association(totals.table)}")
+    for one in totals.strict:
+        where = {"obscuring": "true", "leading": "other"}[one.name]
+        typer.echo(f"{one.name} groups on the map of the {where} class: {percent(one.share)}")
+    typer.echo("changed pixels in the top 20 % of the map of the true class, clean image:")
+    typer.echo(f"  share: {percent(totals.inside)}; by chance: {percent(totals.inside_chance)}")
+    typer.echo(f"  images with p < 0.05 against all shifts: {percent(totals.inside_significant)}")
 
 
 def association(table: Association) -> str:
-    """Cramér's V with its p, and over how many groups."""
+    """Cramér's V with its p, and the number of groups."""
     if math.isnan(table.cramers_v):
-        return f"none to be had from {table.groups} groups"
-    return f"Cramér's V {table.cramers_v:.2f}, p {table.p:.2g}, {table.groups} groups"
+        kinds = sum(any(row) for row in table.counts)
+        places = sum(any(column) for column in zip(*table.counts, strict=True))
+        got = f"got {kinds} and {places} (n = {table.groups} groups)"
+        return f"undefined: needs 2 kinds and 2 places, {got}"
+    return f"Cramér's V {table.cramers_v:.2f}, p {table.p:.2g}, n = {table.groups} groups"
 
 
 def percent(estimate: Estimate) -> str:
+    """As "41 % (35 to 47), n = 64"."""
+    return f"{interval(estimate)}, n = {estimate.images}"
+
+
+def interval(estimate: Estimate) -> str:
     """As "41 % (35 to 47)"."""
     if math.isnan(estimate.value):
         return "-"
@@ -97,7 +107,8 @@ def percent(estimate: Estimate) -> str:
 
 
 def number(estimate: Estimate) -> str:
-    """As "7.3 (6.1 to 8.4)"."""
+    """As "7.3 (6.1 to 8.4), n = 64"."""
     if math.isnan(estimate.value):
-        return "-"
-    return f"{estimate.value:.3g} ({estimate.low:.3g} to {estimate.high:.3g})"
+        return f"-, n = {estimate.images}"
+    interval = f"{estimate.low:.3g} to {estimate.high:.3g}"
+    return f"{estimate.value:.3g} ({interval}), n = {estimate.images}"

@@ -4,6 +4,8 @@ import textwrap
 
 from pinprick.report.row import Guess, Row
 
+FIXED = "\N{NO-BREAK SPACE}"  # where a line must not be broken
+
 
 def said(guess: Guess) -> str:
     if not guess.heard:
@@ -61,6 +63,18 @@ def share(percent: float) -> str:
 
 def duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.0f} s"
+
+
+def fitted(text: str, width: int) -> str:
+    """Broken into lines between words; a word that is wider loses its middle."""
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(cut(line, width) for line in lines).replace(FIXED, " ")
+
+
+def cut(text: str, width: int) -> str:
+    """At most so wide: the beginning and the longer end, which has the number of a picture."""
+    head = (width - 1) // 3
+    return text if len(text) <= width else f"{text[:head]}…{text[head + 1 - width :]}"
 
 
 def folded(text: str, width: int = 26, lines: int = 2) -> str:
