@@ -60,7 +60,7 @@ def main(
             help="Sample at most so many pairs of orders per group. Sampling stops earlier once "
             "no label is undecided.",
         ),
-    ] = 128,
+    ] = 256,
     polish: Annotated[
         bool | None,
         typer.Option(

@@ -41,7 +41,7 @@ class NoiseSettings:
     exact: int = 8
     error: float = 0.05
     least_pairs: int = 16
-    max_pairs: int = 128
+    max_pairs: int = 256
     path_steps: int = 24
     max_path_steps: int = 216
     tolerance: float = 0.05

@@ -55,7 +55,7 @@ def shapley_values(
     exact: int = 8,
     error: float = 0.05,
     least_pairs: int = 16,
-    max_pairs: int = 128,
+    max_pairs: int = 256,
     is_open: Open | None = None,
 ) -> Shapley:
     """The Shapley values of all groups of all images.
