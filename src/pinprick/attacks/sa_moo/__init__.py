@@ -37,6 +37,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.sa_moo.individuals import Breeding, Individuals, Ranked
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
+from pinprick.parts.by_goal import by_goal
 from pinprick.parts.candidates import blocks, judge
 from pinprick.parts.choice import check_choice
 from pinprick.parts.smallest_k import K, check_k, run_at_k
@@ -181,9 +182,7 @@ class SAMOO(Attack):
         return pair.flatten(1)[:, :number], pair.flip(2).flatten(1)[:, :number]
 
     def _mutation(self, goal: Goal) -> float:
-        if self.mutation is None:
-            return 0.4 if goal.targets is None else 0.2
-        return self.mutation
+        return by_goal(self.mutation, goal, label=0.4, target=0.2)
 
     def _finished(self, problem: Problem, ranked: Ranked, *, last: bool) -> Mask | None:
         """Which images leave; None where it need not be looked at."""

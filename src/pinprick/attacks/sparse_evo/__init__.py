@@ -32,6 +32,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.sparse_evo.population import Population
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
+from pinprick.parts.by_goal import by_goal
 from pinprick.parts.choice import check_choice
 from pinprick.parts.starts import find_starts, salt_and_pepper
 from pinprick.parts.units import Units
@@ -147,6 +148,4 @@ class SparseEvo(Attack):
         people.rank()
 
     def _mutation(self, goal: Goal) -> float:
-        if self.mutation is None:
-            return 0.04 if goal.targets is None else 0.01
-        return self.mutation
+        return by_goal(self.mutation, goal, label=0.04, target=0.01)
