@@ -197,6 +197,18 @@ def test_reaches_a_target(linear: Classifier, images: Tensor, targets: Tensor) -
     assert torch.equal(guesses(linear, result.adversarial) == targets, result.success)
 
 
+def test_the_papers_settings_depend_on_the_goal(
+    linear: Classifier, images: Tensor, targets: Tensor
+) -> None:
+    labels = guesses(linear, images)
+    for goal, swap, queries in ((None, 0.3, 5000), (targets, 0.05, 10_000)):
+        own = run_attack(BruSLe(k=14), linear, images, labels, targets=goal, max_forwards=60)
+        named = BruSLe(k=14, swap=swap, queries=queries)
+        same = run_attack(named, linear, images, labels, targets=goal, max_forwards=60)
+        assert torch.equal(own.adversarial, same.adversarial)
+        assert torch.equal(own.forwards, same.forwards)
+
+
 def test_keeps_its_best_try_when_it_fails(curved: Classifier, images: Tensor) -> None:
     """More queries, the same random numbers: the try that is kept can only get better."""
     goal = Goal(guesses(curved, images))
@@ -323,7 +335,7 @@ def test_a_loss_is_one_of_two_or_the_papers() -> None:
 
 
 def test_the_facts_say_what_it_costs_at_most() -> None:
-    assert BruSLe().facts().max_forwards == 5000
+    assert BruSLe().facts().max_forwards == 10_000  # towards a target, which takes more
     seeking = build({"name": "brusle", "k": "smallest", "queries": 100, "rounds": 4}).facts()
     assert (seeking.kind, seeking.max_forwards, seeking.max_backwards) == ("minimal", 400, 0)
     assert build({"name": "brusle", "preset": "targeted"}) == BruSLe(queries=10_000, swap=0.05)

@@ -43,9 +43,9 @@ STARTS = {0: 1, 1: 2, 51: 4, 201: 5, 501: 6, 1001: 8, 2001: 10, 4001: 12, 6001: 
 def test_the_share_falls_as_in_the_paper(start: int, divisor: int) -> None:
     end = min((other for other in STARTS if other > start), default=10_000) - 1
     for spent in (start, end):
-        assert SparseRS()._share(spent) == 0.3 / divisor
-        assert SparseRS(queries=20_000)._share(2 * spent) == 0.3 / divisor
-        assert SparseRS(schedule="constant", alpha=0.8)._share(spent) == 0.4
+        assert SparseRS()._share(spent, 10_000, 0.3) == 0.3 / divisor
+        assert SparseRS()._share(2 * spent, 20_000, 0.3) == 0.3 / divisor
+        assert SparseRS(schedule="constant")._share(spent, 10_000, 0.8) == 0.4
 
 
 # The search
@@ -102,6 +102,20 @@ def test_reaches_targets_by_the_cross_entropy() -> None:
     other = SparseRS(k=10, queries=400, loss="margin")
     third = run_attack(other, model, images, labels, targets=targets)
     assert not torch.equal(third.adversarial, result.adversarial)
+
+
+def test_the_papers_settings_depend_on_the_goal() -> None:
+    model, images = exact_linear(4, (3, 6, 5)), exact_images(12, (3, 6, 5))
+    labels = guesses(model, images)
+    goals = ((None, 0.3, 10_000), ((labels + 2) % 4, 0.1, 100_000))
+    for targets, alpha, queries in goals:
+        own = run_attack(SparseRS(k=20), model, images, labels, targets=targets, max_forwards=60)
+        named = SparseRS(k=20, alpha=alpha, queries=queries)
+        same = run_attack(named, model, images, labels, targets=targets, max_forwards=60)
+        assert torch.equal(own.adversarial, same.adversarial)
+        assert torch.equal(own.forwards, same.forwards)
+    assert SparseRS().facts().max_forwards == 100_000  # towards a target, which takes more
+    assert SparseRS(queries=70).facts().max_forwards == 70
 
 
 def test_an_image_that_fails_keeps_its_best_try() -> None:

@@ -33,11 +33,14 @@ from torch import Tensor
 from pinprick.attacks.brusle.masks import PIXELS, Masks, share
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
+from pinprick.parts.by_goal import by_goal
 from pinprick.parts.choice import check_choice
 from pinprick.parts.score_loss import ScoreLoss, score_loss
 from pinprick.parts.smallest_k import K, check_k, run_at_k
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask
+
+_QUERIES = {"label": 5000, "target": 10_000}  # the paper's, by the goal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +49,11 @@ class BruSLe(Attack):
 
     Attributes:
         k: How many pixels change, or "smallest" to seek the fewest for each image.
-        queries: How many queries an image has at most, for each k that is tried.
+        queries: Most queries per image, for each k that is tried; None for the paper's, 5000 where
+            a label is to be left and 10,000 where a target is to be reached.
         starts: How many of them are random masks.
-        swap: The share of the pixels that is swapped at first, lambda_0 in the paper.
+        swap: The share of the pixels that is swapped at first, lambda_0 in the paper; None for the
+            paper's, 0.3 where a label is to be left and 0.05 where a target is to be reached.
         loss: "margin" or "cross_entropy"; None for the paper's, the first where a label is to be
             left and the second where a target is to be reached.
         rounds: How many k are tried for an image at most, where the smallest is sought.
@@ -66,6 +71,7 @@ class BruSLe(Attack):
         starts=True,
         random=True,
         paper="arXiv:2404.05311",
+        revision=2,
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"queries": 1000},
@@ -73,9 +79,9 @@ class BruSLe(Attack):
     }
 
     k: K = 50
-    queries: int = 5000
+    queries: int | None = None
     starts: int = 10
-    swap: float = 0.3
+    swap: float | None = None
     loss: ScoreLoss | None = None
     rounds: int = 10
 
@@ -84,25 +90,28 @@ class BruSLe(Attack):
         if self.loss is not None:
             check_choice("brusle", "loss", self.loss, ("margin", "cross_entropy"))
         for setting in ("queries", "starts"):
-            if getattr(self, setting) < 1:
-                raise BadInput(f"brusle needs {setting} >= 1, got {getattr(self, setting)}")
-        if not 0 < self.swap <= 1:
+            value = getattr(self, setting)
+            if value is not None and value < 1:
+                raise BadInput(f"brusle needs {setting} >= 1, got {value}")
+        if self.swap is not None and not 0 < self.swap <= 1:
             raise BadInput(f"brusle needs swap above 0 and at most 1, got {self.swap:g}")
 
     def facts(self) -> Card:
-        return self.card.at_k(self.k, self.rounds, forwards=self.queries)
+        most = max(_QUERIES.values()) if self.queries is None else self.queries
+        return self.card.at_k(self.k, self.rounds, forwards=most)
 
     def __call__(self, problem: Problem) -> Images:
         return run_at_k(problem, self._search, PIXELS, self.k, self.rounds)
 
     def _search(self, problem: Problem, k: Counts, near: Images, trial: int) -> tuple[Images, Mask]:
         """The best try at one k for each image, and where it fooled."""
+        queries = by_goal(self.queries, problem.goal, **_QUERIES)
         found, met = problem.images.clone(), torch.zeros_like(k, dtype=torch.bool)
         masks, most = Masks(problem, k, near), int(k.max())
         rows = masks.count.nonzero().flatten()  # images still searched, if they have a pixel
         part, masks = problem[rows], masks[rows]
-        tried = self._propose(part, masks, most, 0, trial)
-        for query in range(self.queries):
+        tried = self._propose(part, masks, most, 0, trial * queries)
+        for query in range(queries):
             if not len(rows):
                 return found, met
             logits = part.logits(masks.made(tried, part.images))
@@ -110,8 +119,8 @@ class BruSLe(Attack):
             loss = score_loss(part.goal, logits, self.loss).masked_fill(fooled, -torch.inf)
             masks.learn(tried, loss.masked_fill(refused, torch.inf), swapped=query >= self.starts)
             done = fooled | refused | masks.alone
-            if query + 1 < self.queries:  # the next try, before a device is waited for
-                tried = self._propose(part, masks, most, query + 1, trial)
+            if query + 1 < queries:  # the next try, before a device is waited for
+                tried = self._propose(part, masks, most, query + 1, trial * queries)
             if done.any():
                 gone, stay = done.nonzero().squeeze(1), (~done).nonzero().squeeze(1)
                 found[rows[gone]] = masks[gone].made_best(part.images[gone])
@@ -120,9 +129,11 @@ class BruSLe(Attack):
         found[rows] = masks.made_best(part.images)
         return found, met
 
-    def _propose(self, problem: Problem, masks: Masks, most: int, query: int, trial: int) -> Tensor:
-        """The masks that a query is about."""
-        step = trial * self.queries + query
-        if query >= self.starts:
-            return masks.swap(problem, most, step, share(query, self.swap))
-        return masks.start(problem, most, step, first=query == 0)
+    def _propose(
+        self, problem: Problem, masks: Masks, most: int, query: int, before: int
+    ) -> Tensor:
+        """The masks that a query is about, of which there were so many ``before`` at other k."""
+        if query < self.starts:
+            return masks.start(problem, most, before + query, first=query == 0)
+        swap = by_goal(self.swap, problem.goal, label=0.3, target=0.05)
+        return masks.swap(problem, most, before + query, share(query, swap))

@@ -28,6 +28,7 @@ import torch
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.sparse_rs.swaps import Swaps
 from pinprick.errors import BadInput
+from pinprick.parts.by_goal import by_goal
 from pinprick.parts.choice import check_choice
 from pinprick.parts.score_loss import ScoreLoss, score_loss
 from pinprick.parts.smallest_k import K, check_k, run_at_k
@@ -35,6 +36,8 @@ from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask, PerImage
 
+_QUERIES = {"label": 10_000, "target": 100_000}  # the paper's, by the goal
+_ALPHA = {"label": 0.3, "target": 0.1}
 _DIVISORS = (  # from this many ten-thousandths of the queries on, alpha is divided by so much
     (8001, 20),
     (6001, 15),
@@ -55,8 +58,10 @@ class SparseRS(Attack):
 
     Attributes:
         k: How many pixels may change, or "smallest" to seek the fewest for each image.
-        queries: How often the model is asked about an image at most, for each k that is tried.
-        alpha: Share of the k pixels that is swapped at first.
+        queries: Most queries per image, for each k that is tried; None for the paper's, 10,000
+            where a label is to be left and 100,000 where a target is to be reached.
+        alpha: Share of the k pixels that is swapped at first; None for the paper's, 0.3 where a
+            label is to be left and 0.1 where a target is to be reached.
         schedule: "falling", as in the paper, or "constant" for half of ``alpha`` throughout.
         loss: "margin" or "cross_entropy"; None for the paper's, the first where a label is to be
             left and the second where a target is to be reached.
@@ -84,8 +89,8 @@ class SparseRS(Attack):
     }
 
     k: K = 50
-    queries: int = 10_000
-    alpha: float = 0.3
+    queries: int | None = None
+    alpha: float | None = None
     schedule: Literal["falling", "constant"] = "falling"
     loss: ScoreLoss | None = None
     unit: Literal["elements", "pixels"] = "pixels"
@@ -97,34 +102,37 @@ class SparseRS(Attack):
         check_choice("sparse_rs", "unit", self.unit, ("elements", "pixels"))
         if self.loss is not None:
             check_choice("sparse_rs", "loss", self.loss, ("margin", "cross_entropy"))
-        if self.queries < 1:
+        if self.queries is not None and self.queries < 1:
             raise BadInput(f"sparse_rs needs queries >= 1, got {self.queries}")
-        if not 0 < self.alpha <= 1:
+        if self.alpha is not None and not 0 < self.alpha <= 1:
             raise BadInput(f"sparse_rs needs alpha above 0 and at most 1, got {self.alpha:g}")
 
     def facts(self) -> Card:
-        return self.card.at_k(self.k, self.rounds, forwards=self.queries, unit=self.unit)
+        most = max(_QUERIES.values()) if self.queries is None else self.queries
+        return self.card.at_k(self.k, self.rounds, forwards=most, unit=self.unit)
 
     def __call__(self, problem: Problem) -> Images:
         return run_at_k(problem, self.search, Units(self.unit), self.k, self.rounds)
 
     def search(self, problem: Problem, k: Counts, near: Images, trial: int) -> tuple[Images, Mask]:
         """The best try at one k for each image, and where it fooled."""
+        queries = by_goal(self.queries, problem.goal, **_QUERIES)
+        alpha = by_goal(self.alpha, problem.goal, **_ALPHA)
         images, met = problem.images.clone(), torch.zeros_like(k, dtype=torch.bool)
         rows = torch.arange(len(problem), device=k.device)  # images not fooled yet
         swaps, part = Swaps(problem, Units(self.unit), k, trial), problem
         state = swaps.begin(near)
         loss: PerImage = torch.full_like(k, torch.inf, dtype=torch.float32)
         new = state
-        for query in range(self.queries):
+        for query in range(queries):
             logits = part.logits(new.as_images(part.images))
             refused, done = part.refused, part.goal.met(logits)
             lower = score_loss(part.goal, logits, self.loss)
             take = ((lower < loss) | done) & ~refused
             state, loss = new.where(take, state), lower.where(take, loss)
             gone = done | refused
-            if query + 1 < self.queries:  # the next try, before a device is waited for
-                new = swaps.propose(state, self._share(query + 1), query + 1)
+            if query + 1 < queries:  # the next try, before a device is waited for
+                new = swaps.propose(state, self._share(query + 1, queries, alpha), query + 1)
             if gone.any():
                 judged = (loss < torch.inf) | done  # not where every loss was no number
                 images[rows[gone & judged]] = state.as_images(part.images)[gone & judged]
@@ -138,9 +146,9 @@ class SparseRS(Attack):
         images[rows[judged]] = state.as_images(part.images)[judged]
         return images, met
 
-    def _share(self, query: int) -> float:
+    def _share(self, query: int, queries: int, alpha: float) -> float:
         """Which share of the set is swapped, a_i."""
         if self.schedule == "constant":
-            return self.alpha / 2
-        spent = int(query / self.queries * 10_000)
-        return self.alpha / next(divisor for start, divisor in _DIVISORS if spent >= start)
+            return alpha / 2
+        spent = int(query / queries * 10_000)
+        return alpha / next(divisor for start, divisor in _DIVISORS if spent >= start)
