@@ -269,7 +269,7 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
 }
 SPECS = {name: {"name": name, **QUICK.get(name, {})} for name in ATTACKS} | VARIANTS
 
-KEPT_BY_L2 = ("sparse_evo", "strattack")  # which may pass by an image of fewer changes
+KEPT_BY_L2 = ("sparse_evo",)  # which may pass by an image of fewer changes
 
 SHAPE = (3, 4, 5)
 

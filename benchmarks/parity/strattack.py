@@ -41,6 +41,7 @@ def main() -> int:
         tau=2.0,
         gamma=1.0,
         refine_weight=1.0,
+        keep="l2",
         refine_searches=0 if options.plain else 8,
         eps=1.0,
     )

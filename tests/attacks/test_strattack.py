@@ -85,7 +85,8 @@ def test_follows_a_plain_loop_for_one_image(
     curved: Classifier, images: Tensor, curved_labels: Tensor, targeted: bool, refined: int
 ) -> None:
     targets = (curved_labels + 1) % 4 if targeted else None
-    attack = StrAttack(rho=1.0, tau=0.3, refine_searches=refined, refine_steps=6, **SMALL)
+    own: dict[str, Any] = {"keep": "l2", "rho": 1.0, "tau": 0.3, "refine_steps": 6}
+    attack = StrAttack(refine_searches=refined, **own, **SMALL)
     result = run_attack(attack, curved, images, curved_labels, targets=targets)
     assert result.success.any()
     goal = Goal(curved_labels, targets)

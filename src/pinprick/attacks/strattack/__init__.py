@@ -59,7 +59,8 @@ class StrAttack(Attack):
         share: What share of the changed elements a round puts back.
         halve: Where a round fails, put back half as many from then on.
         eps: Most that a value may change, where pixel values run from 0 to 1.
-        keep: Of all images that fooled, the one nearest in "l2" or that of fewest "elements".
+        keep: Of all images that fooled, that of fewest "elements", or the nearest in "l2" as in
+            the paper.
     """
 
     card: ClassVar[Card] = Card(
@@ -72,6 +73,7 @@ class StrAttack(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:1808.01664",
+        revision=2,
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
@@ -86,7 +88,6 @@ class StrAttack(Attack):
             "share": 0.3,
             "halve": True,
             "eps": 1.0,
-            "keep": "elements",
         },
     }
 
@@ -105,7 +106,7 @@ class StrAttack(Attack):
     share: float = 0.03
     halve: bool = False
     eps: float = 0.5
-    keep: Literal["l2", "elements"] = "l2"
+    keep: Literal["elements", "l2"] = "elements"
 
     def __post_init__(self) -> None:
         check_choice("strattack", "keep", self.keep, ("l2", "elements"))
