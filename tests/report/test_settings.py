@@ -22,6 +22,9 @@ from pinprick.report.settings import settings_in_words
         ({"name": "sparse_pgd", "projected": False}, "k=20, projected=false"),
         ({"name": "auto", "budgets": [5, 10]}, "budgets=5,10"),
         ({"name": "pgd", "eps": 0.25}, "eps=0.25"),
+        ({"name": "pgd0"}, "k=5, step_size=0.15"),  # which decides how good it is
+        ({"name": "pgd0", "k": "smallest", "step_size": 0.5}, "k=smallest, step_size=0.5"),
+        ({"name": "pgd0", "preset": "sigma"}, "preset=sigma, k=50, step_size=0.075"),
         ({"name": "wifgsm", "start": {"name": "pgd"}}, "start=pgd"),
     ],
 )

@@ -5,17 +5,24 @@ from typing import Any
 from pinprick.attacks.build import describe
 from pinprick.attacks.card import Attack
 
+_ALWAYS = {"pgd0": ("step_size",)}  # said also at the default: it decides how good the attack is
+
 
 def settings_in_words(attack: Attack) -> str:
     """What is not the attack's default, as the shell takes it; its k too where that is fixed.
 
+    A few attacks always say a setting more.
+
     A preset stands for its settings where that is shorter: "preset=quick, k=50".
     """
     own, usual = describe(attack), describe(type(attack)())
+    said = _ALWAYS.get(attack.card.name, ())
     if "k" in own and attack.facts().kind == "budget":
-        usual["k"] = None  # so that it is said
+        said = ("k", *said)
+    unlike = dict.fromkeys(said)  # so that they are said
+    usual |= unlike
     ways = [
-        [f"preset={name}", *_other(own, {**usual, **preset, "k": usual.get("k")})]
+        [f"preset={name}", *_other(own, usual | dict(preset) | unlike)]
         for name, preset in attack.presets.items()
     ]
     shortest = min([*ways, _other(own, usual)], key=lambda words: len(words))
