@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import is_dataclass, replace
 from typing import Any
 
@@ -782,6 +783,35 @@ def test_keeps_to_the_referees_limit(
         assert_sound(attack, held, images)
         for row in (over & ~held.success).nonzero().flatten().tolist():
             assert held.remarks[row] == "out of budget"
+
+
+def test_keeps_to_the_referees_time(
+    attack: Attack,
+    model: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[int] = []  # the clock shows how many there were
+    monkeypatch.setattr(time, "perf_counter", lambda: float(len(calls)))
+
+    def ticking(batch: Tensor) -> Tensor:
+        calls.append(len(batch))
+        return model(batch)
+
+    victim = Classifier(ticking)
+    free = run_attack(attack, victim, images, labels)
+    for limit in {1, int(free.seconds) // 2, max(1, int(free.seconds) - 1)}:
+        held = run_attack(attack, victim, images, labels, max_seconds=float(limit))
+        assert held.seconds <= limit
+        assert (held.forwards <= free.forwards).all()
+        assert_sound(attack, held, images)
+        assert_same(held[~held.out_of_time], free[~held.out_of_time])
+        assert held.out_of_time.any() == (limit < free.seconds)
+        for row in (held.out_of_time & ~held.success).nonzero().flatten().tolist():
+            assert held.remarks[row] == "out of time"
+    ample = run_attack(attack, victim, images, labels, max_seconds=free.seconds + 1)
+    assert_same(ample, free)
 
 
 def test_the_trace_goes_down_and_ends_at_the_result(

@@ -34,6 +34,7 @@ def result_of(images: Tensor, adversarial: Tensor, **fields: Any) -> AttackResul
         "forwards": numbers + 3,
         "backwards": numbers,
         "out_of_budget": numbers % 2 == 1,
+        "out_of_time": numbers % 3 == 1,
         "ids": numbers + 100,
         "batch_size": torch.full((count,), count),
         "remarks": tuple("" if met else "not found" for met in changed.tolist()),

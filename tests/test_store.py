@@ -54,6 +54,7 @@ def fields(draw: st.DrawFn) -> dict[str, Any]:
         "forwards": whole(),
         "backwards": whole(),
         "out_of_budget": whole() > 0,
+        "out_of_time": whole() > 0,
         "ids": whole(),
         "batch_size": whole(),
         "remarks": tuple(draw(st.lists(st.text(), min_size=count, max_size=count))),

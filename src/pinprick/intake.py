@@ -29,6 +29,7 @@ class Task:
     batch_size: int
     max_forwards: int | None
     max_backwards: int | None
+    max_seconds: float | None = None
     start: "Start | None" = None
     trace: bool = False
 
@@ -45,6 +46,12 @@ class Task:
             allowed=None if self.allowed is None else self.allowed[part],
             start=None if self.start is None else self.start[part],
         )
+
+    def limits(self) -> dict[str, Any]:
+        """The limits that were given, under one name; empty if none were."""
+        names = ("max_forwards", "max_backwards", "max_seconds")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {"limits": given} if given else {}
 
     def batches(self) -> Iterator["Task"]:
         """The task in pieces; one, empty piece if there are no images."""
@@ -98,6 +105,7 @@ def take_in(
     batch_size: Any,
     max_forwards: Any,
     max_backwards: Any,
+    max_seconds: Any = None,
 ) -> Task:
     """The arguments of ``run_attack`` as a task, or a line on what is wrong with them."""
     check_images(images)
@@ -114,6 +122,8 @@ def take_in(
     for name, value in (("max_forwards", max_forwards), ("max_backwards", max_backwards)):
         if value is not None:
             _check_whole(name, value, least=0)
+    if max_seconds is not None:
+        max_seconds = _check_seconds(max_seconds)
     return Task(
         images=_own(images.detach()),
         goal=Goal(labels, targets),
@@ -122,6 +132,7 @@ def take_in(
         batch_size=batch_size,
         max_forwards=max_forwards,
         max_backwards=max_backwards,
+        max_seconds=max_seconds,
     )
 
 
@@ -136,6 +147,13 @@ def _check_whole(name: str, value: Any, least: int) -> int:
     if not isinstance(value, int) or value < least:
         raise BadInput(f"{name} must be a whole number of at least {least}, got {value!r}")
     return value
+
+
+def _check_seconds(value: Any) -> float:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not value >= 0:  # so that NaN is refused
+        raise BadInput(f"max_seconds must be a number of seconds of at least 0, got {value!r}")
+    return float(value)
 
 
 def take_start(task: Task, start: Any) -> Task:

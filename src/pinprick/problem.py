@@ -4,13 +4,15 @@ A problem can be cut: ``problem[rows]`` is the same problem for some of its imag
 copies of them, and everything that goes with an image (goal, random stream, where it may change,
 counters, limits) goes along.
 
-An image may be refused an answer, because it is out of budget or because a remote model failed on
-it. From then on it gets none: it is not forwarded and not counted, and hears its clean logits.
+An image may be refused an answer: it is out of budget, the time is over, or a remote model failed
+on it. From then on it gets none: it is not forwarded and not counted, and hears its clean logits.
 
 Counting and the limits work on the device, without waiting for it: only a problem that may refuse
-looks at its counters while it runs.
+looks at its counters while it runs. The clock is looked at before each forward pass; nothing is
+refused for it, and no device waited for, until the time is over.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -45,6 +47,7 @@ class Problem:
         gradients: Whether the attack may ask for gradients.
         clean_logits: What a row hears that is refused an answer; needed where there are limits.
         max_forwards, max_backwards: Most passes for each image.
+        deadline: When ``time.perf_counter`` has come to this, all images are refused answers.
         strict: Raise ``OverBudget`` instead of answering a row that is out of budget.
         tracer: Writes down what comes of every pass, if that is asked for.
     """
@@ -62,13 +65,16 @@ class Problem:
         clean_logits: Logits | None = None,
         max_forwards: int | None = None,
         max_backwards: int | None = None,
+        deadline: float | None = None,
         strict: bool = False,
         tracer: Tracer | None = None,
     ) -> None:
         self.images, self.goal, self.rng = images, goal, rng
         self.allowed, self.start = allowed, start
         self._tracer = tracer
-        self.tally = Tally(len(images), images.device, max_forwards, max_backwards, strict)
+        self.tally = Tally(
+            len(images), images.device, max_forwards, max_backwards, strict, deadline
+        )
         self._backward = Backward(self.tally.backwards, together=max_backwards is None)
         self._model, self._gradients, self._clean_logits = model, gradients, clean_logits
         self._remote = getattr(model, "sent", None) is not None
@@ -102,8 +108,8 @@ class Problem:
 
     @property
     def may_refuse(self) -> bool:
-        """Whether an image can be refused an answer at all, and ``refused`` is worth a look."""
-        return self.tally.max_forwards is not None or self._remote
+        """Whether an image can be refused an answer by now, and ``refused`` is worth a look."""
+        return self.tally.max_forwards is not None or self._remote or self.tally.time_is_over
 
     @property
     def refused(self) -> Mask:
@@ -147,6 +153,7 @@ class Problem:
         image, some may be answered.
         """
         assert len(images) == len(self), "one candidate for each image; cut the problem first"
+        self.tally.look_at_clock()
         if not self.may_refuse:
             return self._ask(images)
         may = self.tally.may_forward(self._rows)
@@ -232,7 +239,10 @@ class Tally:
     Attributes:
         forwards, backwards: The passes.
         out_of_budget: Images that asked for more than they may.
-        refused: Images that were refused an answer, for that reason or because the model failed.
+        out_of_time: Images that asked for more once the time was over.
+        refused: Images that were refused an answer, for these reasons or because the model failed.
+        deadline: When the time is over, by ``time.perf_counter``; None for never.
+        time_is_over: Whether a forward pass was asked for after that.
         failures: Why a remote model gave no answer, by the number of the image.
         flat: Gradients that came back all zero.
         near: Candidates that met the goal without its slack, but not with it.
@@ -248,11 +258,14 @@ class Tally:
         max_forwards: int | None,
         max_backwards: int | None,
         strict: bool,
+        deadline: float | None,
     ) -> None:
         self.forwards: Counts = torch.zeros(images, dtype=torch.long, device=device)
         self.backwards: Counts = torch.zeros_like(self.forwards)
         self.out_of_budget: Mask = torch.zeros_like(self.forwards, dtype=torch.bool)
+        self.out_of_time: Mask = torch.zeros_like(self.out_of_budget)
         self.refused: Mask = torch.zeros_like(self.out_of_budget)
+        self.deadline, self.time_is_over = deadline, False
         self.failures: dict[int, str] = {}
         self.flat: Counts = torch.zeros_like(self.forwards)
         self.near: Counts = torch.zeros_like(self.forwards)
@@ -262,9 +275,17 @@ class Tally:
         self.one = torch.ones((), dtype=torch.long, device=device)
         self.yes, self.no = self.one == 1, self.one == 0
 
+    def look_at_clock(self) -> None:
+        if self.deadline is not None and not self.time_is_over:
+            self.time_is_over = time.perf_counter() >= self.deadline
+
     def may_forward(self, rows: Tensor) -> Mask:
         """Which of the questions may be asked; the others are refused."""
         may = ~self.refused[rows]
+        if self.time_is_over:
+            self.out_of_time[rows[may]] = True
+            self.refused[rows[may]] = True
+            return torch.zeros_like(may)
         if self.max_forwards is not None:
             within = self._within(self.forwards, rows[may], self.max_forwards, "forward")
             self.refused[rows[may][~within]] = True

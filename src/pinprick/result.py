@@ -30,6 +30,7 @@ class AttackResult:
         rounded_logits: What it says of ``adversarial`` rounded to 8-bit values.
         forwards, backwards: Passes spent on each image by the attack itself.
         out_of_budget: Images that were refused passes beyond the limit.
+        out_of_time: Images that were refused passes, or never attacked, as the time was over.
         ids: The number of each image, which its random stream belongs to.
         batch_size: How many images each was attacked together with.
         remarks: Why an image failed, where that is known; empty text otherwise.
@@ -61,6 +62,7 @@ class AttackResult:
     forwards: Counts
     backwards: Counts
     out_of_budget: Mask
+    out_of_time: Mask
     ids: Counts
     batch_size: Counts
     remarks: tuple[str, ...]
@@ -234,6 +236,7 @@ TENSORS = (  # the fields with one row for each image
     "forwards",
     "backwards",
     "out_of_budget",
+    "out_of_time",
     "ids",
     "batch_size",
 )

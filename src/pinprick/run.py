@@ -7,7 +7,7 @@ cost. An attack has to get beyond that noise; what fools within it is kept where
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import torch
@@ -50,6 +50,7 @@ def run_attack(
     batch_size: int | None = None,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
+    max_seconds: float | None = None,
     start: AttackResult | Tensor | None = None,
     trace: bool = False,
     progress: bool = False,
@@ -69,6 +70,9 @@ def run_attack(
         batch_size: How many images to attack at a time; chosen from their size by default.
         max_forwards: Most forward passes for each image.
         max_backwards: Most backward passes for each image.
+        max_seconds: Most seconds of the attack for all images together, as in ``seconds`` of the
+            result. Images still attacked then keep the best so far; those of later batches stay
+            clean; both are ``out_of_time``. Results then depend on how fast the machine is.
         start: What an attack on another model made of the same images, to begin there; its passes
             are listed apart. Or an image for each, such as one of the target class.
         trace: Whether to write down the best so far of each image against its passes.
@@ -86,6 +90,7 @@ def run_attack(
         batch_size=batch_size,
         max_forwards=max_forwards,
         max_backwards=max_backwards,
+        max_seconds=max_seconds,
         start=start,
         trace=trace,
     )
@@ -105,6 +110,7 @@ def attack_batches(
     batch_size: int | None = None,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
+    max_seconds: float | None = None,
     start: AttackResult | Tensor | None = None,
     trace: bool = False,
 ) -> Iterator[AttackResult]:
@@ -116,7 +122,17 @@ def attack_batches(
     check_parties(attack, model)
     classifier = as_classifier(model)
     facts = attack.facts()
-    task = take_in(images, labels, targets, allowed, ids, batch_size, max_forwards, max_backwards)
+    task = take_in(
+        images,
+        labels,
+        targets,
+        allowed,
+        ids,
+        batch_size,
+        max_forwards,
+        max_backwards,
+        max_seconds,
+    )
     task = replace(task, trace=trace)
     task = task if start is None else take_start(task, start)
     check_access(facts, classifier, task)
@@ -128,8 +144,9 @@ def _batches(
 ) -> Iterator[AttackResult]:
     with model.frozen():
         check_classes(task, _first_answer(model, task))
+    left = _TimeLeft(task.max_seconds)
     for part in task.batches():
-        yield from _attack_or_halve(attack, facts, model, part, seed)
+        yield from _attack_or_halve(attack, facts, model, part, seed, left)
 
 
 def _first_answer(model: Classifier, task: Task) -> Logits:
@@ -142,22 +159,22 @@ def _first_answer(model: Classifier, task: Task) -> Logits:
 
 
 def _attack_or_halve(
-    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int
+    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int, left: "_TimeLeft"
 ) -> Iterator[AttackResult]:
     try:
-        yield _attack_batch(attack, facts, model, part, seed)
+        yield _attack_batch(attack, facts, model, part, seed, left)
         return
     except torch.OutOfMemoryError:
         if len(part) == 1 or model.sent is not None:  # to a remote model nothing is sent twice
             raise
     torch.cuda.empty_cache()
     for half in part.halves():
-        yield from _attack_or_halve(attack, facts, model, half, seed)
+        yield from _attack_or_halve(attack, facts, model, half, seed, left)
 
 
 @torch.inference_mode(False)  # an attack needs gradients, in whatever mode the caller is
 def _attack_batch(
-    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int
+    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int, left: "_TimeLeft"
 ) -> AttackResult:
     home = part.images.device
     part = part.to(model.device or home)
@@ -183,17 +200,21 @@ def _attack_batch(
             clean_logits=clean_logits,
             max_forwards=part.max_forwards,
             max_backwards=part.max_backwards,
+            deadline=left.deadline,
             tracer=tracer,
         )
         adversarial = images.clone()
         clock.start()
-        if todo.any():
-            adversarial[todo] = attack(problem[todo]).detach()
-        doubtful = _given_up(adversarial, problem)
-        if doubtful.any():
-            again = problem[doubtful]
-            again.goal = again.goal.plain
-            adversarial[doubtful] = attack(again).detach()
+        if left.is_over:
+            problem.tally.out_of_time |= todo
+        elif todo.any():
+            with left.spent():
+                adversarial[todo] = attack(problem[todo]).detach()
+                doubtful = _given_up(adversarial, problem)
+                if doubtful.any():
+                    again = problem[doubtful]
+                    again.goal = again.goal.plain
+                    adversarial[doubtful] = attack(again).detach()
         seconds, peak_memory = clock.stop()
         _check_product(facts, images, adversarial, allowed)
         adversarial_logits, rounded_logits, unjudged = judge(model, adversarial)
@@ -208,6 +229,7 @@ def _attack_batch(
         forwards=problem.tally.forwards,
         backwards=problem.tally.backwards,
         out_of_budget=problem.tally.out_of_budget,
+        out_of_time=problem.tally.out_of_time,
         ids=part.ids,
         batch_size=torch.full_like(part.ids, len(part)),
         noise=None if noise is None else torch.full(part.ids.shape, noise, device=images.device),
@@ -230,7 +252,9 @@ def _attack_batch(
             problem.tally.backwards,
         ),
         sent=None if sent is None else vars(model.sent - sent),
-        attack=describe(attack) | ({} if start is None else {"started_from": start.made_by}),
+        attack=describe(attack)
+        | part.limits()
+        | ({} if start is None else {"started_from": start.made_by}),
         model=model.name,
         seed=seed,
     ).to(home)
@@ -295,6 +319,7 @@ def _remarks(
         (shut, "nothing may change: allowed is False everywhere"),
         (~logits.isfinite().all(dim=1), "the model's logits are not finite"),
         (tally.out_of_budget, "out of budget"),
+        (tally.out_of_time, "out of time"),
         (tally.flat > 0, "the model's gradient was zero or not finite"),
         (torch.ones_like(shut), "not found"),
     ]
@@ -302,6 +327,32 @@ def _remarks(
     return tuple(
         failures.get(row, reasons[i][1]) if reasons[i][1] else "" for row, i in enumerate(first)
     )
+
+
+class _TimeLeft:
+    """The seconds that an attack may still take, over all batches; None for any number."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+
+    @property
+    def is_over(self) -> bool:
+        return self._seconds is not None and self._seconds <= 0
+
+    @property
+    def deadline(self) -> float | None:
+        """When the time is over, if it is spent from now on."""
+        return None if self._seconds is None else time.perf_counter() + self._seconds
+
+    @contextmanager
+    def spent(self) -> Iterator[None]:
+        """Time that passes meanwhile is spent, also where the batch did not fit the GPU."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            if self._seconds is not None:
+                self._seconds -= time.perf_counter() - start
 
 
 class _Clock:

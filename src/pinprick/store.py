@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -62,6 +63,7 @@ def load_result(path: str | Path) -> AttackResult:
         if header.pop("format") != FORMAT:
             raise BadInput(f"{path} was written by another version of pinprick; run it again")
         header["remarks"] = tuple(header["remarks"])
+        tensors.setdefault("out_of_time", torch.zeros_like(tensors["out_of_budget"]))
         goal = Goal(tensors.pop("labels"), tensors.pop("targets", None))
         header["found_by"] = tuple(header.get("found_by", ()))
         start = _passes(tensors, _START) if f"{_START}.forwards" in tensors else None

@@ -208,3 +208,28 @@ def test_auto_names_its_stages_and_flags_a_masked_gradient(
     }
     told = f"sparse_rs {stages['sparse_rs']['forwards']} + 0 3"
     assert told in [" ".join(line.split()) for line in shell.out.splitlines()]
+
+
+def test_limits_hold_for_every_attack(run: Run, picture: Path) -> None:
+    for settings in (
+        ("greedy",),
+        ("sparse_rs", "--option", "k=1"),
+        ("pgd", "--option", "eps=0.01"),
+    ):
+        arguments = ("attack", picture, *MODEL, "--attack", *settings, "--figures", "0", "--json")
+        few = ("--max-forwards", "3", "--max-backwards", "2")
+        document = json.loads(run(*arguments, *few).out)
+        (row,) = document["images"]
+        assert (row["forwards"], row["backwards"] <= 2) == (3, True)
+        assert (row["out_of_budget"], row["out_of_time"]) == (True, False)
+        assert document["attack"]["limits"] == {"max_forwards": 3, "max_backwards": 2}
+
+
+def test_no_time_is_said_and_nothing_is_attacked(run: Run, picture: Path) -> None:
+    arguments = ("attack", picture, *MODEL, "--attack", "greedy", "--max-seconds", "0")
+    shell = run(*arguments)
+    assert shell.status == 0
+    assert "out of time: 0 of 1 cut short, 1 not attacked" in shell.out
+    (row,) = json.loads(run(*arguments, "--json").out)["images"]
+    assert (row["remark"], row["out_of_time"], row["forwards"]) == ("out of time", True, 0)
+    assert "out of time" not in run(*arguments[:-1], "1000").out

@@ -105,3 +105,14 @@ def test_a_trace_is_written_where_it_is_asked_for(run: Run, picture: Path) -> No
         first, *_, last = column["trace"]
         assert first["forwards"] == 0
         assert last["pixels"] == column["needed_pixels"]
+
+
+def test_limits_hold_for_each_attack(run: Run, picture: Path) -> None:
+    attacks = ("--attacks", "greedy,sparse_rs", "--option", "sparse_rs.k=1")
+    arguments = ("compare", picture, *MODEL, *attacks)
+    document = json.loads(run(*arguments, "--max-forwards", "2", "--json").out)
+    columns = document["images"][0]["attacks"]
+    assert [column["forwards"] for column in columns] == [2, 2]
+    assert document["limits"] == {"max_forwards": 2, "max_backwards": None, "max_seconds": None}
+    shell = run(*arguments, "--max-seconds", "0")
+    assert "out of time: 0 of 2 cut short, 2 not attacked" in shell.out

@@ -365,3 +365,12 @@ def test_says_how_far_it_is_where_there_is_no_terminal(
         "6 of 6 images",
     ]
     assert "images in" not in run("explain", *GREEDY, *FEW, *data, "--quiet").err
+
+
+def test_limits_hold_for_the_attack_that_is_explained(run: Run, picture: Path) -> None:
+    arguments = ("explain", picture, *GREEDY, *FEW, "--json")
+    shell = run(*arguments, "--max-forwards", "7", "--max-seconds", "60")
+    assert shell.status == 0, shell.err
+    document = json.loads(shell.out)
+    assert document["attack"]["limits"] == {"max_forwards": 7, "max_seconds": 60.0}
+    assert "limits" not in json.loads(run(*arguments).out)["attack"]

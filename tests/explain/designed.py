@@ -51,6 +51,7 @@ def result_of(
         forwards=torch.zeros_like(numbers),
         backwards=torch.zeros_like(numbers),
         out_of_budget=torch.zeros(count, dtype=torch.bool),
+        out_of_time=torch.zeros(count, dtype=torch.bool),
         ids=numbers if ids is None else ids,
         batch_size=torch.full_like(numbers, count),
         remarks=tuple("" if met else "not found" for met in goal.met(adversarial_logits)),

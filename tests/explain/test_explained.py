@@ -85,6 +85,12 @@ def test_an_attack_of_the_users_own_is_polished(model: Classifier, greedy: Attac
     assert told.explanations[0].attack == {"name": "mine", "polished": "pixels"}
 
 
+def test_a_start_and_limits_are_no_settings(model: Classifier, greedy: AttackResult) -> None:
+    said = {"started_from": {"name": "pgd"}, "limits": {"max_forwards": 9}}
+    held = replace(greedy, attack={**greedy.attack, **said})
+    assert explain_result(held, model, maps=False).result.attack["polished"] == "pixels"
+
+
 def test_the_maps_are_those_of_both_classes(model: Classifier, greedy: AttackResult) -> None:
     told = explain_result(greedy, model)
     assert told.true_maps is not None

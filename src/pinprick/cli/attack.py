@@ -37,6 +37,9 @@ def main(
             metavar="FILE", help="Write the result, images and all, to this file, for --start."
         ),
     ] = None,
+    max_forwards: options.MaxForwards = None,
+    max_backwards: options.MaxBackwards = None,
+    max_seconds: options.MaxSeconds = None,
     seed: options.Seed = 0,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
@@ -64,6 +67,7 @@ def main(
     from pinprick.cli.place import check_answered, choose_batch_size, load_on
     from pinprick.cli.roll import Roll
     from pinprick.cli.starts import check_place, keep, open_start
+    from pinprick.cli.time_left import TimeLeft
     from pinprick.data.pictures import Named
     from pinprick.errors import PinprickError
     from pinprick.report.gallery import Exhibit, hang
@@ -83,6 +87,7 @@ def main(
 
     names: list[Named] = []
     roll = Roll()
+    time_left = TimeLeft(max_seconds)
 
     def batches() -> Iterator[AttackResult]:
         for group in groups:
@@ -90,7 +95,7 @@ def main(
             roll.add(group)
             if not group.photos:  # a service answered for none of them
                 continue
-            yield from attack_batches(
+            found = attack_batches(
                 chosen,
                 classifier,
                 group.images,
@@ -101,7 +106,11 @@ def main(
                 batch_size=choose_batch_size(batch_size, classifier),
                 start=begin(group, classifier),
                 trace=trace,
+                max_forwards=max_forwards,
+                max_backwards=max_backwards,
+                max_seconds=time_left.seconds,
             )
+            yield from time_left.spend(found)
 
     title = f"{chosen.card.title} on {classifier.name}"
     shown: list[Exhibit] = []

@@ -10,6 +10,7 @@ from pinprick.checks import Flag, flag_masked, flag_noise
 from pinprick.cli.console import print_table
 from pinprick.cli.place import surroundings
 from pinprick.cli.roll import Roll, print_note
+from pinprick.cli.time_left import print_out_of_time
 from pinprick.cli.worst_output import print_worst, worst_document
 from pinprick.model import Classifier
 from pinprick.report.gallery import Exhibit
@@ -39,6 +40,7 @@ def print_attacks(
     right = [exhibit for exhibit in shown if exhibit.row.correct]
     fooled = sum(exhibit.row.success for exhibit in right)
     typer.echo(f"fooled {fooled} of {len(right)} that were right to begin with")
+    print_out_of_time([exhibit.row for exhibit in shown])
     _print_start(shown, attack.get("started_from"))
     print_worst(worst_document(attack, [exhibit.row for exhibit in shown]))
     for flag in _flags(shown):

@@ -35,6 +35,9 @@ def main(
     label: options.Labels = None,
     target: options.Target = None,
     out: options.Folder = options.DEFAULT_FOLDER,
+    max_forwards: options.MaxForwards = None,
+    max_backwards: options.MaxBackwards = None,
+    max_seconds: options.MaxSeconds = None,
     seed: options.Seed = 0,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
@@ -85,6 +88,9 @@ def main(
             seed=seed,
             ids=inputs.ids,
             batch_size=choose_batch_size(batch_size, classifier),
+            max_forwards=max_forwards,
+            max_backwards=max_backwards,
+            max_seconds=max_seconds,
             trace=trace,
         )
         for attack in chosen
@@ -104,7 +110,12 @@ def main(
     for comparison in comparisons:
         save_comparison(comparison, out)
     words = None if asked is None else asked.words
-    document = compare_document(comparisons, chosen, inputs, classifier, other, seed, words)
+    limits = {
+        "max_forwards": max_forwards,
+        "max_backwards": max_backwards,
+        "max_seconds": max_seconds,
+    }
+    document = compare_document(comparisons, chosen, inputs, classifier, other, seed, words, limits)
     write_json(document, out / "compare.json")
     if json:
         typer.echo(as_json(document))

@@ -1,6 +1,6 @@
 """What ``pinprick compare`` prints and writes: a table for people, a document for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pinprick.attacks.build import describe
@@ -9,6 +9,7 @@ from pinprick.cli.console import print_table
 from pinprick.cli.inputs import Inputs
 from pinprick.cli.place import surroundings
 from pinprick.cli.roll import print_note
+from pinprick.cli.time_left import print_out_of_time
 from pinprick.model import Classifier
 from pinprick.report.compare_figure import Column
 from pinprick.report.comparison import Comparison
@@ -37,6 +38,7 @@ def print_comparisons(comparisons: Sequence[Comparison], inputs: Inputs) -> None
             for column in comparison.columns
         ],
     )
+    print_out_of_time([column.row for one in comparisons for column in one.columns])
     print_note(inputs)
 
 
@@ -48,10 +50,12 @@ def compare_document(
     judge: Classifier | None,
     seed: int,
     data: str | None = None,
+    limits: Mapping[str, float | int | None] | None = None,
 ) -> dict[str, Any]:
     return {
         "format": 1,
         "attacks": [describe(attack) for attack in attacks],
+        "limits": dict(limits or {}),
         "model": model.name,
         "data": data,
         "judge": None if judge is None else judge.name,

@@ -80,6 +80,9 @@ def main(
         ),
     ] = None,
     out: options.Folder = options.DEFAULT_FOLDER,
+    max_forwards: options.MaxForwards = None,
+    max_backwards: options.MaxBackwards = None,
+    max_seconds: options.MaxSeconds = None,
     seed: options.Seed = 0,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
@@ -116,6 +119,7 @@ def main(
     from pinprick.cli.folder import Diary, as_json, open_folder
     from pinprick.cli.place import choose_batch_size, load_on
     from pinprick.cli.roll import Roll
+    from pinprick.cli.time_left import TimeLeft
     from pinprick.cli.totals_output import print_totals
     from pinprick.data.pictures import Named
     from pinprick.explain.class_maps import as_method
@@ -140,6 +144,7 @@ def main(
 
     names: list[Named] = []
     roll = Roll()
+    time_left = TimeLeft(max_seconds)
 
     def batches() -> Iterator[AttackResult]:
         for group in groups:
@@ -147,7 +152,7 @@ def main(
                 check_layer(classifier, group.images, layer, seen)
             names.extend(group.photos)
             roll.add(group)
-            yield from attack_batches(
+            found = attack_batches(
                 chosen,
                 classifier,
                 group.images,
@@ -156,7 +161,11 @@ def main(
                 seed=seed,
                 ids=group.ids,
                 batch_size=choose_batch_size(batch_size, classifier),
+                max_forwards=max_forwards,
+                max_backwards=max_backwards,
+                max_seconds=time_left.seconds,
             )
+            yield from time_left.spend(found)
 
     title = f"{chosen.card.title} on {classifier.name}"
     words = None if asked is None else asked.words

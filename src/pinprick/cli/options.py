@@ -111,6 +111,31 @@ Trace = Annotated[
         help="Write down the best so far of each picture against its passes, in the JSON.",
     ),
 ]
+MaxForwards = Annotated[
+    int | None,
+    typer.Option(
+        "--max-forwards", min=0, metavar="COUNT", help="Most forward passes of an attack per image."
+    ),
+]
+MaxBackwards = Annotated[
+    int | None,
+    typer.Option(
+        "--max-backwards",
+        min=0,
+        metavar="COUNT",
+        help="Most backward passes of an attack per image.",
+    ),
+]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option(
+        "--max-seconds",
+        min=0,
+        metavar="SECONDS",
+        help="Most seconds of an attack for all images together; those still attacked then keep "
+        "the best so far, the others stay clean.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar and no remarks.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 

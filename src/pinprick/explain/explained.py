@@ -25,6 +25,8 @@ from pinprick.types import Images, Labels
 
 POLISH_PASSES = 2000  # forward passes an image, which few pixels never need
 
+_ADDED = ("polished", "started_from", "limits")  # what a result says of its attack, not settings
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Explained:
@@ -115,5 +117,5 @@ def _counts(result: AttackResult) -> bool:
     """Whether the attack keeps the number of changes small; one that is not known is taken so."""
     if result.attack.get("name") not in ATTACKS:
         return True
-    settings = {key: value for key, value in result.attack.items() if key != "polished"}
+    settings = {key: value for key, value in result.attack.items() if key not in _ADDED}
     return build(settings).facts().norm == "l0"

@@ -87,6 +87,7 @@ class Row:
     forwards: int
     backwards: int
     out_of_budget: bool
+    out_of_time: bool
     batch_size: int
     seconds: float
     peak_memory: int | None
@@ -153,6 +154,7 @@ _COLUMNS = (  # with one number per image, under the same name in both
     "forwards",
     "backwards",
     "out_of_budget",
+    "out_of_time",
     "batch_size",
     "within_noise",
     "masked_gradient",
