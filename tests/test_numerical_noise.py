@@ -239,6 +239,7 @@ def doubtful_result() -> AttackResult:
         forwards=ids,
         backwards=ids,
         out_of_budget=ids < 0,
+        out_of_time=ids < 0,
         ids=ids,
         batch_size=torch.full_like(ids, 3),
         remarks=("", "", "not found"),

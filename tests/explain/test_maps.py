@@ -34,7 +34,9 @@ def test_the_top_area_holds_the_largest_values_and_no_zeros(share: float, count:
 
 def test_of_equal_values_the_first_are_in_the_top_area() -> None:
     flat = torch.ones(1, 10, 10)
-    maps = Maps(values=flat, coarse=flat, classes=torch.tensor([0]), layer="conv")
+    maps = Maps(
+        values=flat, coarse=flat, classes=torch.tensor([0]), layer="conv", method="Grad-CAM"
+    )
     assert maps.top(0.3).flatten().tolist() == [True] * 30 + [False] * 70
 
 
