@@ -184,6 +184,25 @@ def test_a_few_images_prove_nothing_about_the_normalisation() -> None:
     assert "other_normalisation" not in names(network(), images, wanted)
 
 
+def test_pgd_that_a_stronger_one_beats_by_far_is_seen(images: Tensor, labels: Tensor) -> None:
+    """Logits so large that the softmax is exactly 1: the cross-entropy has no gradient."""
+    net = network()
+    flags = {
+        flag.name: flag for flag in check_model(lambda x: 1e7 * net(x), images, labels, eps=0.5)
+    }
+    assert flags.keys() == {"zero_gradients", "pgd_overstates"}
+    assert flags["pgd_overstates"].sentence == (
+        "PGD-20, eps 0.5 leaves 10 of 20 images correct, PGD-50 x 5, margin, eps 0.5 only 0"
+    )
+    assert names(lambda x: 1e7 * net(x), images[:2], labels[:2]) == ["zero_gradients"]
+
+
+def test_pgd_is_not_run_without_labels_or_gradients(images: Tensor, labels: Tensor) -> None:
+    net = network()
+    assert "pgd_overstates" not in names(lambda x: 1e7 * net(x), images)
+    assert names(Classifier(lambda x: 1e7 * net(x), access="scores"), images, labels) == []
+
+
 def test_checking_leaves_the_model_alone(images: Tensor) -> None:
     net = nn.Sequential(nn.Dropout(), nn.BatchNorm2d(3), network().float())
     net.train()

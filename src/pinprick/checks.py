@@ -7,9 +7,10 @@ told at length in docs/checks.md, under its name.
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,9 @@ from pinprick.goal import Goal
 from pinprick.intake import check_answers, check_pictures, check_range, per_image, shown, way_back
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.result import AttackResult
+from pinprick.robust import plain_pgd, stay_correct, strong_pgd
 from pinprick.types import Images, Labels, Logits, Mask
+from pinprick.zoo.facts import TOLERATED, linf_attack, overstated
 
 ADVICE = {
     "training_mode": "call net.eval() before you measure anything yourself; attacks do so anyway",
@@ -32,6 +35,7 @@ ADVICE = {
     "low_accuracy": "see whether the labels, the classes and the preprocessing belong together",
     "normalised_inputs": "give images in [0, 1], and mean and std to Classifier(mean=..., std=...)",
     "other_normalisation": "build the model with the mean and std it was trained with",
+    "pgd_overstates": "report the stronger attack's accuracy, and scores alone where both stall",
     "within_noise": "judge these images alone; in full precision there is less noise",
     "masked_gradients": "trust no number of attacks that use gradients; use ones by scores alone",
 }
@@ -39,6 +43,8 @@ ADVICE = {
 _ENOUGH, _TELLING = 3, 10  # so many images, and one in so many, speak against gradients
 _SEVERAL = 8  # images that the slower checks look at
 _REPEATS = 3
+_ATTACKED = 100  # images that PGD is run on at most, and fewer where they are large
+_ELEMENTS = 2_000_000  # of all of them together, so that a CPU is not kept busy for long
 _FEWEST = 7  # images all in favour that a coin shows less than once in a hundred times
 
 
@@ -59,14 +65,19 @@ class Flag:
 
 @torch.inference_mode(False)  # gradients are looked at, in whatever mode the caller is
 def check_model(
-    model: Classifier | Model, images: Tensor, labels: Tensor | Sequence[int] | None = None
+    model: Classifier | Model,
+    images: Tensor,
+    labels: Tensor | Sequence[int] | None = None,
+    *,
+    eps: float = 8 / 255,
 ) -> list[Flag]:
     """What is doubtful about ``model``, as seen on ``images``; empty if nothing is.
 
     Args:
         model: A ``Classifier``, or any network or function from images in [0, 1] to logits.
         images: Some images that the model is meant for; a few dozen are enough.
-        labels: The true class of each; without them accuracy is not looked at.
+        labels: The true class of each; without them accuracy is not looked at, nor PGD's.
+        eps: Radius of the l-infinity ball of PGD, where pixel values run from 0 to 1.
     """
     classifier = as_classifier(model)
     check_pictures(images)
@@ -90,7 +101,15 @@ def check_model(
             right = finite & (logits.argmax(dim=1) == truth)
             seen["low_accuracy"] = _low_accuracy(right)
             seen["other_normalisation"] = _other_normalisation(classifier, images, truth, right)
+            if not seen["normalised_inputs"]:
+                seen["pgd_overstates"] = _pgd_overstates(classifier, images, truth, right, eps)
     return [Flag(name, seen[name], advice) for name, advice in ADVICE.items() if seen.get(name)]
+
+
+def check_card(facts: Mapping[str, Any]) -> list[Flag]:
+    """What the facts of a card say against its own numbers; empty if nothing."""
+    name, sentence = "pgd_overstates", overstated(facts)
+    return [Flag(name, f"its card: {sentence}", ADVICE[name])] if sentence else []
 
 
 def check_result(result: AttackResult) -> list[Flag]:
@@ -240,6 +259,29 @@ def _other_normalisation(model: Classifier, images: Images, labels: Labels, righ
                 f"are classified as labelled, as given {int(right.sum())}"
             )
     return ""
+
+
+def _pgd_overstates(
+    model: Classifier, images: Images, labels: Labels, right: Mask, eps: float
+) -> str:
+    """Whether a stronger PGD fools clearly more images than the usual one with 20 steps."""
+    if not gives(model.access, "gradients"):
+        return ""
+    most = max(2 * _SEVERAL, min(_ATTACKED, _ELEMENTS // images[:1].numel()))
+    rows = right.nonzero().squeeze(1)[:most]
+    if len(rows) < _SEVERAL:
+        return ""
+    images, labels = images[rows], labels[rows]
+    plain, strong = plain_pgd(eps), strong_pgd(eps)
+    left = stay_correct(plain, model, images, labels)
+    worst = stay_correct(strong, model, images, labels, among=left)
+    before, after = int(left.sum()), int(worst.sum())
+    if before - after < _ENOUGH or before - after <= TOLERATED * len(rows):
+        return ""
+    return (
+        f"{linf_attack(asdict(plain))} leaves {before} of {len(rows)} images correct, "
+        f"{linf_attack(asdict(strong))} only {after}"
+    )
 
 
 def _by_chance(wins: int, losses: int) -> float:

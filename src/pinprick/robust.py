@@ -41,11 +41,12 @@ def stay_correct(
         seed: Of the random streams.
         batch_size: Images per batch; None to choose by their size.
     """
-    kept = torch.ones(len(images), dtype=torch.bool) if among is None else among.clone()
+    every = torch.ones(len(images), dtype=torch.bool, device=images.device)
+    kept = every if among is None else among.clone()
     rows = kept.nonzero().squeeze(1)
     if not len(rows):
         return kept
-    numbers = torch.arange(len(images)) if ids is None else ids
+    numbers = torch.arange(len(images), device=images.device) if ids is None else ids
     result = run_attack(
         attack,
         model,

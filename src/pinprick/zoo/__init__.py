@@ -2,9 +2,11 @@
 
 import difflib
 from importlib import import_module
+from pathlib import Path
 
 from pinprick.errors import UnknownName
 from pinprick.model import Classifier
+from pinprick.zoo.card import ModelCard
 from pinprick.zoo.listing import SOURCES
 
 LOADERS = {  # what stands before the colon: the file that knows the rest
@@ -45,6 +47,20 @@ def load_model(name: str, *, trust: bool = False) -> Classifier:
 
         return function.load(source, rest)
     raise UnknownName("model", name, [*(one.form for one in SOURCES), *_similar(name)])
+
+
+def card_of(name: str) -> ModelCard | None:
+    """The card of a shipped model, or the one beside a file of the user's; None without one."""
+    source, _, rest = name.partition(":")
+    if source == "pinprick":
+        from pinprick.zoo import shipped
+
+        return shipped.card(rest)
+    if source == "file":
+        from pinprick.zoo import file
+
+        return file.find_card(file.find_file(Path(rest).expanduser()), {})
+    return None
 
 
 def _similar(name: str) -> list[str]:
