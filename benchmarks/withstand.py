@@ -4,9 +4,10 @@
         [--k 10 24] [--effort fast] [--queries 1000] [--unit elements]
 
 The share of the first ``--images`` that are right and stay right with ``--k`` units changed: under
-Pinprick, under Sparse-RS at each k, and under both, where either counts that fools. Where the
-second fools more than the first, the network hides its gradient. ``--data`` is as in
-``sparsity.py``.
+Pinprick, under Sparse-RS at each k, and under both, where either counts that fools. The exam of
+``pinprick train`` asks the second about what the first left; here each is run on all images, so
+that the two can be compared. Where the second fools more than the first, the network hides its
+gradient. ``--data`` is as in ``sparsity.py``.
 """
 
 import argparse
@@ -16,7 +17,8 @@ import torch
 from sparsity import read_data
 from torch import nn
 
-from pinprick import build, load_model, run_attack
+from pinprick import build, load_model
+from pinprick.robust import stay_correct
 from pinprick.types import Mask
 
 
@@ -37,16 +39,13 @@ def main() -> None:
         model.net.to(options.device)
     images, labels = (given[: options.images] for given in read_data(options.data, model))
 
-    def stand(**settings: object) -> list[Mask]:
-        """Which images stay right with each k."""
+    def left(budget: int, **settings: object) -> Mask:
+        """Which images stay correct with so many units changed."""
         attack = build({"unit": options.unit, **settings})
-        result = run_attack(attack, model, images, labels)
-        needed = result.needed_elements if options.unit == "elements" else result.needed_pixels
-        return [needed > k for k in options.k]
+        return stay_correct(attack, model, images, labels, k=budget, unit=options.unit)
 
-    by_gradients = stand(name="pinprick", effort=options.effort)
-    rounds = [stand(name="sparse_rs", k=k, queries=options.queries) for k in options.k]
-    by_scores = [round_[at] for at, round_ in enumerate(rounds)]
+    by_gradients = [left(k, name="pinprick", effort=options.effort, stop_at=k) for k in options.k]
+    by_scores = [left(k, name="sparse_rs", k=k, queries=options.queries) for k in options.k]
     both = [one & other for one, other in zip(by_gradients, by_scores, strict=True)]
     print(f"{options.model}, {len(images)} images, {options.k} {options.unit} changed")
     for name, masks in (("Pinprick", by_gradients), ("Sparse-RS", by_scores), ("both", both)):

@@ -47,8 +47,11 @@ def test_trains_tells_and_leaves_a_model(run: Run, stripes: Path, tmp_path: Path
     assert lines[1].startswith("epoch 1: loss ")
     assert "accuracy" in lines[2]
     assert "robust accuracy" in lines[2]
-    assert "accuracy under PGD-2, eps 0.01569" in shell.out
+    assert "accuracy under PGD-2, eps 4/255" in shell.out
+    assert "worst case with PGD-2 x 5, margin, eps 4/255" in shell.out
     assert "accuracy with 24 elements changed" in shell.out
+    budgets = "worst of Pinprick, effort fast; Sparse-RS, 20 queries per k"
+    assert f"elements changed: {budgets}" in shell.out
     assert sorted(path.name for path in (tmp_path / "made").iterdir()) == [
         "card.json",
         "model.safetensors",
@@ -109,6 +112,19 @@ def test_a_training_whose_weights_are_gone_is_done_again(
     shell = run(*command, "--out", "made")
     assert shell.err.startswith("made holds a card without its weights; training again")
     assert (tmp_path / "made" / "model.safetensors").exists()
+
+
+def test_the_kind_of_number_that_weights_are_stored_as_is_an_option(
+    run: Run, stripes: Path, tmp_path: Path
+) -> None:
+    command = ("train", "--data", stripes, "--net", "mnist_cnn", *QUICK, "--epochs", "1")
+    shell = run(*command, "--store", "int8", "--out", "made", "--json")
+    assert json.loads(shell.out)["weights"] == "int8"
+    weights = load_file(tmp_path / "made" / "model.safetensors")
+    assert {tensor.dtype for tensor in weights.values()} == {torch.int8, torch.float32}
+    refused = run(*command, "--store", "int4", "--out", "other")
+    assert refused.status == 2
+    assert "no way to store weights is called 'int4'; did you mean int8" in refused.err
 
 
 @pytest.mark.parametrize("net", ["resnet19", "torchvision:resnet19", "onnx:resnet18"])

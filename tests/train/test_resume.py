@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from pinprick import BadInput, load_model
 from pinprick.train.checkpoint import CHECKPOINT, Writer, read_checkpoint
+from pinprick.train.exam import take_exam
 from pinprick.train.job import finish, train_epochs, train_model
 from pinprick.train.loop import Trainer
 from pinprick.train.material import Material, read_material
@@ -263,6 +264,17 @@ def test_weights_may_be_kept_as_16_bit_numbers_and_are_measured_as_such(
     assert card.facts["weights"] == "float16"
     with pytest.raises(BadInput, match=r"another training .weights float16 there, float32 here"):
         train_model(plan, few, tmp_path / "half")
+
+
+def test_8_bit_weights_are_measured_as_they_are_stored(
+    plan_for: PlanMaker, few: Material, tmp_path: Path
+) -> None:
+    plan = plan_for("standard", epochs=1, ema=0.5, exam_images=100)
+    card = train_model(plan, few, tmp_path, store="int8")
+    model = load_model(f"file:{tmp_path}")
+    again = take_exam(plan.exam, model, few.test, seed=plan.seed)
+    assert again == {key: card.facts[key] for key in again}
+    assert card.facts["weights"] == "int8"
 
 
 def test_weights_too_large_for_16_bits_are_said_and_not_lost(
