@@ -58,10 +58,26 @@ def test_shipped_models_are_listed_with_their_accuracies(run: Run, weights: Path
     for arguments in (("models",), ("models", "pinprick")):
         lines = run(*arguments).out.splitlines()
         (line,) = [line for line in lines if "pinprick:digits" in line]
-        words = "mnist_cnn mnist 99.1 % 90.5 % at eps 0.3 50.0 % at 10, 25.0 % at 24"
+        words = "mnist_cnn mnist 99.12 % 90.50 % (PGD-40, eps 0.3) - 50.00 % at 10, 25.00 % at 24"
         assert " ".join(line.split()) == f"pinprick:digits {words}"
         (bare,) = [line for line in lines if "pinprick:bare" in line]
-        assert bare.split() == ["pinprick:bare", "mnist_cnn", "-", "-", "-", "-"]
+        assert bare.split() == ["pinprick:bare", "mnist_cnn", "-", "-", "-", "-", "-"]
+        assert lines[-1] == "elements changed: Pinprick, effort fast, alone"
+
+
+def test_models_are_listed_with_the_attacks_of_their_own_cards(run: Run, weights: Path) -> None:
+    strong = {"accuracy": 0.8446, "pgd_accuracy": 0.9, "eps": 0.3, "steps": 50, "restarts": 5}
+    worst = {"accuracy": {"10": 0.06}, "attacks": ["Pinprick, effort fast", "Sparse-RS, 9 queries"]}
+    facts = {**CARD.facts, "strong_pgd": {**strong, "loss": "margin"}, "l0_elements": worst}
+    save_model(build_net("mnist_cnn"), replace(CARD, facts=facts), weights / "newer")
+    lines = run("models", "pinprick").out.splitlines()
+    (line,) = [line for line in lines if "pinprick:newer  " in line]
+    words = "84.46 % (PGD-50 x 5, margin, eps 0.3) 6.00 % at 10"
+    assert " ".join(line.split()).endswith(words)
+    assert lines[-2:] == [
+        "elements changed of pinprick:digits: Pinprick, effort fast, alone",
+        "elements changed of pinprick:newer: worst of Pinprick, effort fast; Sparse-RS, 9 queries",
+    ]
 
 
 def test_the_list_as_json(run: Run, weights: Path) -> None:

@@ -1,52 +1,63 @@
-"""Cards that are published: the command beside each trains that model, and the table is true."""
+"""Published cards: none contradicts itself, and commands and tables are made from them."""
 
 import re
+import runpy
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pinprick.train.plan import build_plan, describe_plan, difference, what_decides
 from pinprick.zoo import shipped
-from pinprick.zoo.card import read_card
+from pinprick.zoo.card import ModelCard, read_card
+from pinprick.zoo.facts import check_facts
 
-FOLDER = Path(__file__).parents[2] / "docs" / "cards"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "cards"
+STORED = ROOT / "models"
 PUBLISHED = {
     path.stem: read_card(path.read_text(), path.name) for path in sorted(FOLDER.glob("*.json"))
 }
+CARDS = {**PUBLISHED, **{f"pinprick:{name}": shipped.card(name) for name in shipped.names()}}
 
 
-def row_of(name: str) -> list[str]:
-    """The cells of the one row of the table that links to the card."""
-    lines = (FOLDER / "README.md").read_text().splitlines()
-    (line,) = [line for line in lines if f"({name}.json)" in line]
-    return [cell.strip() for cell in line.strip("|").split("|")]
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "benchmarks" / "cards.py"))
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_the_command_beside_a_card_is_that_of_its_training(name: str) -> None:
-    words = shlex.split(row_of(name)[1].strip("`"))
+@pytest.mark.parametrize("name", CARDS)
+def test_the_command_of_a_card_is_that_of_its_training(name: str, script: dict[str, Any]) -> None:
+    words = shlex.split(script["command_of"](CARDS[name].facts))
     assert words[:2] == ["pinprick", "train"]
-    given = dict(zip(words[2::2], words[3::2], strict=True))
-    assert given.keys() <= {"--data", "--net", "--recipe"}
-    recipe = given.get("--recipe", "standard")
-    plan = build_plan(data=given["--data"], net=given["--net"], recipe=recipe)
-    there = what_decides(PUBLISHED[name].facts["training"])
+    stored = {"float16": ["--half"], "int8": ["--store", "int8"]}
+    ending = stored.get(CARDS[name].facts.get("weights", ""), [])
+    words = words[2 : len(words) - len(ending)]
+    pairs = list(zip(words[::2], words[1::2], strict=True))
+    given = {flag: value for flag, value in pairs if flag != "--option"}
+    assert given.keys() <= {"--data", "--net", "--recipe", "--seed"}
+    plan = build_plan(
+        data=given["--data"],
+        net=given["--net"],
+        recipe=given.get("--recipe", "standard"),
+        options=dict(value.split("=", 1) for flag, value in pairs if flag == "--option"),
+        seed=int(given.get("--seed", 0)),
+    )
+    there = what_decides(CARDS[name].facts["training"])
     assert difference(there, what_decides(describe_plan(plan))) == ""
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_the_table_says_what_the_card_says(name: str) -> None:
-    facts = PUBLISHED[name].facts
-    few = facts["l0_elements"]["accuracy"]
-    assert row_of(name)[2:8] == [
-        f"{facts['accuracy']:.2%}".replace("%", " %"),
-        f"{facts['pgd']['accuracy']:.2%}".replace("%", " %"),
-        f"{few['10']:.1%}".replace("%", " %"),
-        f"{few['24']:.1%}".replace("%", " %"),
-        f"{facts['seconds']}",
-        facts["device"],
-    ]
+@pytest.mark.parametrize("page", ["docs/training.md", "docs/cards/README.md"])
+def test_the_tables_of_models_are_those_of_the_cards(page: str, script: dict[str, Any]) -> None:
+    text = (ROOT / page).read_text()
+    assert "<!-- table: " in text
+    assert script["filled"](text) == text
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_no_card_contradicts_itself(name: str) -> None:
+    check_facts(CARDS[name].facts)
 
 
 @pytest.mark.parametrize("name", shipped.names())
@@ -60,3 +71,26 @@ def test_the_presets_are_those_of_the_shipped_models(name: str) -> None:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_published_card_names_no_place_on_a_disk(name: str) -> None:
     assert not re.search(r'"(/|~|[A-Z]:)', (FOLDER / f"{name}.json").read_text())
+
+
+def test_models_beside_the_package_have_the_published_cards_and_are_small() -> None:
+    for path in STORED.glob("*/card.json"):
+        card = read_card(path.read_text(), str(path))
+        assert card == PUBLISHED[path.parent.name]
+        assert card.facts["weights"] == "int8"
+    assert sum(file.stat().st_size for file in STORED.rglob("*.*")) < 25e6
+    assert all(file.stat().st_size < 15e6 for file in STORED.rglob("*.*"))
+
+
+def test_an_exam_that_is_taken_again_keeps_what_is_known_of_the_training(
+    script: dict[str, Any],
+) -> None:
+    card: ModelCard = CARDS["pinprick:mnist_cnn"]
+    results = {"accuracy": 0.5, "pgd": {**card.facts["pgd"], "accuracy": 0.25}}
+    exam = {**card.facts["training"]["exam"], "l0_queries": 7}
+    facts = script["examined"](card, results, exam, "cpu").facts
+    assert (facts["accuracy"], facts["pgd"]["accuracy"]) == (0.5, 0.25)
+    assert facts["training"] == {**card.facts["training"], "exam": exam}
+    assert facts["examined"]["device"] == "cpu"
+    kept = ("seconds", "device", "versions", "trained_on", "seed", "epochs")
+    assert all(facts[key] == card.facts[key] for key in kept)

@@ -61,35 +61,43 @@ def _print_sources() -> None:
 
 
 def _print_shipped(entries: list[dict[str, Any]]) -> None:
+    from pinprick.zoo.facts import l0_attack, percent
+
     if not entries:
         typer.echo("no models come with this copy of the package")
         return
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    measured: dict[str, list[str]] = {}
     for one in entries:
         facts = one["facts"]
-        pgd, few = facts.get("pgd") or {}, facts.get("l0_elements") or {}
+        pgd, strong = facts.get("pgd") or {}, facts.get("strong_pgd") or {}
+        few = facts.get("l0_elements") or {}
         data = facts.get("data")
         rows.append(
             (
                 one["name"],
                 one["net"],
                 str(data.get("name", "-") if isinstance(data, dict) else data or "-"),
-                _percent(facts.get("accuracy")),
-                f"{_percent(pgd.get('accuracy'))}{_at(pgd)}",
-                ", ".join(f"{_percent(s)} at {k}" for k, s in (few.get("accuracy") or {}).items())
+                percent(facts.get("accuracy")),
+                _under(pgd),
+                _under(strong),
+                ", ".join(f"{percent(s)} at {k}" for k, s in (few.get("accuracy") or {}).items())
                 or "-",
             )
         )
-    columns = ("shipped", "net", "data", ">accuracy", ">under PGD", ">elements changed")
+        if few:
+            measured.setdefault(l0_attack(facts), []).append(one["name"])
+    columns = ("shipped", "net", "data", ">accuracy", ">PGD", ">stronger PGD", ">elements changed")
     _print(columns, rows)
+    for attack, names in measured.items():
+        models = f" of {', '.join(names)}" if len(measured) > 1 else ""
+        typer.echo(f"elements changed{models}: {attack}")
 
 
-def _at(pgd: dict[str, Any]) -> str:
-    return f" at eps {pgd['eps']:.3g}" if isinstance(pgd.get("eps"), float) else ""
+def _under(attack: dict[str, Any]) -> str:
+    from pinprick.zoo.facts import linf_attack, percent
 
-
-def _percent(share: Any) -> str:
-    return f"{100 * share:.1f} %" if isinstance(share, int | float) else "-"
+    return f"{percent(attack.get('accuracy'))} ({linf_attack(attack)})" if attack else "-"
 
 
 def _print(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

@@ -25,21 +25,25 @@ def l0_attack(facts: Facts) -> str:
 
 
 def linf_attack(attack: Facts) -> str:
-    """A short name for PGD on a card, as "PGD-20, eps 0.03137" or "PGD-50 x 5, margin"."""
+    """A short name for PGD on a card, as "PGD-20, eps 8/255" or "PGD-50 x 5, margin, eps 0.3"."""
     words = f"PGD-{attack.get('steps', '?')}"
     if attack.get("restarts", 1) > 1:
         words += f" x {attack['restarts']}"
     if attack.get("loss", "cross_entropy") != "cross_entropy":
         words += f", {attack['loss']}"
     eps = attack.get("eps")
-    return f"{words}, eps {eps:.4g}" if isinstance(eps, float) else words
+    if not isinstance(eps, float):
+        return words
+    levels = eps * 255
+    whole = abs(levels - round(levels)) < 1e-6  # a number of 8-bit levels
+    return f"{words}, eps " + (f"{levels:.0f}/255" if whole else f"{eps:.4g}")
 
 
 def overstated(facts: Facts) -> str:
     """What speaks against the accuracy under PGD, as a sentence; empty if nothing does."""
     strong = facts.get("strong_pgd") or {}
     plain, worst = strong.get("pgd_accuracy"), strong.get("accuracy")
-    if plain is None or worst is None or plain - worst <= TOLERATED:
+    if plain is None or worst is None or round(plain - worst, 6) <= TOLERATED:
         return ""
     return (
         f"{linf_attack(facts.get('pgd') or {})} leaves {percent(plain)} of {strong['images']} "
