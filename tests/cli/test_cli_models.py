@@ -80,6 +80,24 @@ def test_models_are_listed_with_the_attacks_of_their_own_cards(run: Run, weights
     ]
 
 
+def test_check_compares_the_two_figures_on_a_card(run: Run, weights: Path) -> None:
+    strong = {"accuracy": 0.1, "pgd_accuracy": 0.35, "images": 100, "steps": 50, "eps": 0.3}
+    facts = {**CARD.facts, "strong_pgd": strong}
+    save_model(build_net("mnist_cnn"), replace(CARD, facts=facts), weights / "stalled")
+    asked = ("--data", "fashion_sample", "--limit", "2", "--device", "cpu", "--json")
+    shell = run("check", "--model", "pinprick:stalled", *asked)
+    flags = {one["name"]: one["sentence"] for one in json.loads(shell.out)["flags"]}
+    assert flags["pgd_overstates"].startswith("its card: PGD-40, eps 0.3 leaves 35.00 % of 100")
+    assert shell.status == 2
+    plain = json.loads(run("check", "--model", "pinprick:digits", *asked).out)["flags"]
+    assert "pgd_overstates" not in {one["name"] for one in plain}
+    refused = run("check", "--model", "pinprick:digits", *asked, "--eps", "3")
+    assert (refused.status, "--eps must be above 0 and at most 1, got 3" in refused.err) == (
+        2,
+        True,
+    )
+
+
 def test_the_list_as_json(run: Run, weights: Path) -> None:
     document = json.loads(run("models", "--json").out)
     assert {one["name"] for one in document["sources"]} >= set(LOADERS)

@@ -13,7 +13,7 @@ from pinprick import BadInput, UnknownName, load_model
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.nets import build_net
 from pinprick.zoo.save import save_model
-from pinprick.zoo.stored import from_stored, to_stored
+from pinprick.zoo.stored import as_store, from_stored, to_stored
 
 DIGITS = ModelCard(
     net="mnist_cnn", classes=tuple("0123456789"), mean=None, std=None, size=(28, 28), channels=1
@@ -83,7 +83,7 @@ def test_what_cannot_be_stored_or_read_is_one_line() -> None:
     with pytest.raises(BadInput, match="w has values that are NaN or infinite"):
         rounded(torch.tensor([[1.0, torch.inf]]))
     with pytest.raises(UnknownName, match="no way to store weights is called 'int4'"):
-        to_stored({}, "int4")  # type: ignore[arg-type]
+        as_store("int4")
     stored = to_stored({"w": torch.ones(2, 2)}, "int8")
     with pytest.raises(BadInput, match="one scale per output channel of w: expected 2 numbers"):
         from_stored({**stored, "w.scale": torch.ones(3)}, "here")
