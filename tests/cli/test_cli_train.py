@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file, save_file
 
 import pinprick
@@ -86,6 +87,39 @@ def test_half_the_size_is_a_switch(run: Run, stripes: Path, tmp_path: Path) -> N
     assert run(*command, "--half", "--out", "made").status == 0
     weights = load_file(tmp_path / "made" / "model.safetensors")
     assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
+
+
+def test_some_of_a_set_is_trained_on_and_the_rest_is_said(run: Run, tmp_path: Path) -> None:
+    command = ("train", "--data", "fashion_sample[:20]", "--net", "mnist_cnn", *QUICK)
+    shell = run(*command, "--epochs", "1", "--out", "made")
+    assert shell.status == 0
+    held = "fashion_sample/test[0:20][random=4,seed=0]"
+    assert shell.err.startswith(f"4 of 20 images are held out as test images: {held}\n")
+    facts = json.loads((tmp_path / "made" / "card.json").read_text())["facts"]
+    assert facts["test_data"] == held
+    assert facts["train_data"] == f"fashion_sample/test[0:20] without {held}"
+    assert facts["test_images"] == 4
+    again = run("attack", "--data", held, "--model", "file:made", "--attack", "fgsm")
+    assert again.status == 0
+
+
+def test_a_list_is_trained_on_and_tested_on_another(run: Run, tmp_path: Path) -> None:
+    lines = ["file,label"]
+    for number in range(8):
+        Image.new("RGB", (32, 32), (30 * number, 0, 0)).save(tmp_path / f"{number}.png")
+        lines.append(f"{number}.png,{'red' if number > 3 else 'dark'}")
+    (tmp_path / "all.csv").write_text("\n".join(lines))
+    (tmp_path / "test.csv").write_text("\n".join(["file,label", *lines[-2:]]))
+    command = ("train", "--data", "csv:all.csv", "--net", "resnet20", *QUICK, "--epochs", "1")
+    shell = run(*command, "--test", "csv:test.csv", "--out", "made")
+    assert shell.status == 0
+    said = "2 of 8 images are test images, and are not trained on: csv:test.csv"
+    assert shell.err.splitlines()[0] == said
+    facts = json.loads((tmp_path / "made" / "card.json").read_text())["facts"]
+    assert facts["test_data"] == "csv:test.csv[split=test]"
+    other = run(*command, "--out", "made")
+    assert other.status == 2
+    assert "made holds a model of another training (data 6 images" in other.err
 
 
 def test_a_folder_of_other_weights_is_refused_and_left_as_it_was(

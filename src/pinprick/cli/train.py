@@ -15,9 +15,10 @@ def main(
     data: Annotated[
         str,
         typer.Option(
-            metavar="NAME",
-            help="mnist, fashion_mnist, cifar10, cifar100, imagenet, folder:PATH, csv:PATH, or a "
-            ".safetensors file with both splits.",
+            metavar="DATA",
+            help="mnist, fashion_mnist, cifar10, cifar100, imagenet, folder:PATH, csv:PATH, "
+            "tensors:PATH, or a .safetensors file with both splits; or some of a set, as in "
+            "'cifar10[:1000]' or 'cifar10[class=cat|dog]'.",
         ),
     ],
     net: Annotated[
@@ -32,6 +33,14 @@ def main(
         str,
         typer.Option(metavar="NAME", help="standard, pgd_at, fast_at, n_fgsm, or sparse_at."),
     ] = "standard",
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA",
+            help="The test images, which are never trained on; by default the set's test split, "
+            "or a fifth of the images where it has none.",
+        ),
+    ] = None,
     root: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder that data sets are kept in.")
     ] = None,
@@ -96,7 +105,9 @@ def main(
     kind = as_store("float16" if half else store)
     check_net(net)  # faults are found before the data are read
     build_plan(data="", net=net, recipe=recipe, options=given)
-    material = read_material(data, root=root)
+    material = read_material(data, root=root, test=test)
+    if material.remark and not quiet:
+        remark(material.remark)
     name = preset or material.name
     plan = build_plan(data=name, net=net, recipe=recipe, options=given, seed=seed)
     open_folder(out)

@@ -67,25 +67,28 @@ _RANGE = re.compile(r"(\d*):(\d*)(?::(\d+))?")
 _DRAW = re.compile(r"random=(\d+)(?:,seed=(\d+))?")
 
 
-def parse(text: str) -> Subset:
-    """The subset that ``text`` describes, or a line on what is wrong with it."""
+def parse(text: str, *, split: str = "test") -> Subset:
+    """The subset that ``text`` describes, or a line on what is wrong with it.
+
+    Where the text names no split, the subset has the one that is given.
+    """
     whole = _WHOLE.fullmatch(text.strip())
     assert whole is not None  # the head may be anything
     head, inner = whole["head"], re.findall(r"\[([^\[\]]*)\]", whole["steps"])
-    name, slash, split = head, "", "test"
+    name, slash, named = head, "", ""
     if not _has_path(head):
-        name, slash, split = head.partition("/")
+        name, slash, named = head.partition("/")
     if inner and inner[0].startswith("split="):
         if slash:
             raise BadInput(f"the split of {text} is given twice")
-        slash, split = "/", inner.pop(0).removeprefix("split=")
+        slash, named = "/", inner.pop(0).removeprefix("split=")
     if not name or ("[" in head and not _has_path(head)):
         raise BadInput(
             f"a set is written NAME/SPLIT[IMAGES], as in cifar10/test[0:100]; got {text!r}"
         )
-    if slash and split not in SPLITS:
-        raise UnknownName("split", split, SPLITS)
-    return Subset(name, split if slash else "test", tuple(_step(part.strip()) for part in inner))
+    if slash and named not in SPLITS:
+        raise UnknownName("split", named, SPLITS)
+    return Subset(name, named if slash else split, tuple(_step(part.strip()) for part in inner))
 
 
 def describe(subset: Subset) -> str:

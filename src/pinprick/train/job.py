@@ -135,6 +135,8 @@ def finish(
     _round(trainer.kept, store)
     facts: dict[str, Any] = {
         "data": material.name,
+        "train_data": material.train_words or material.train.source,
+        "test_data": material.test_words or material.test.source,
         "recipe": plan.recipe.name,
         "seed": plan.seed,
         "epochs": progress.epochs,

@@ -1,6 +1,6 @@
 """What a network is trained and tested on, and the card that follows from it.
 
-Sets are named as for ``load_data``; beside them, one ``.safetensors`` file may hold all four of
+Sets are named as for ``load_subset``; beside them, one ``.safetensors`` file may hold all four of
 ``train_images``, ``train_labels``, ``test_images`` and ``test_labels`` (8-bit, batch x channel x
 height x width, and whole numbers), with ``name`` and ``classes`` (a JSON list) in its metadata.
 """
@@ -13,11 +13,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from pinprick.data import load_data
+from pinprick.data.choose import load_subset
 from pinprick.data.dataset import Dataset
+from pinprick.data.subset import describe, parse
 from pinprick.data.tensors import check_tensors
 from pinprick.errors import BadInput
 from pinprick.json_text import read_json
+from pinprick.train.splits import read_parts, with_classes
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.nets import NETS
 
@@ -42,11 +44,16 @@ class Material:
     Attributes:
         name: What the set is called, which presets go by.
         train, test: Its two splits.
+        train_words, test_words: Which images these are, as ``load_subset`` reads it.
+        remark: What was decided about the test images; empty if they are the set's own split.
     """
 
     name: str
     train: Dataset
     test: Dataset
+    train_words: str = ""
+    test_words: str = ""
+    remark: str = ""
 
     def __post_init__(self) -> None:
         for part in (self.train, self.test):
@@ -122,12 +129,24 @@ def fingerprint(part: Dataset) -> str:
     return f"{len(part)} images, {check:08x}"
 
 
-def read_material(name: str, *, root: str | Path | None = None) -> Material:
-    """Both splits of the set called ``name``, or of the ``.safetensors`` file at that path."""
-    if name.endswith(".safetensors") and ":" not in name:
-        return read_tensor_file(Path(name).expanduser())
-    train, test = (load_data(name, root=root, split=split) for split in ("train", "test"))
-    return Material(name, *_with_classes(train, test))
+def read_material(
+    name: str, *, root: str | Path | None = None, test: str | None = None
+) -> Material:
+    """Training and test images of the set, or of some of it, that ``name`` says.
+
+    Args:
+        name: As for ``load_subset``, or the path of a ``.safetensors`` file with both splits.
+        root: The folder that sets are kept in.
+        test: Which images to test on, as for ``load_subset``; by default the set's test split,
+            and where it has none, a fifth of the images, held out of training.
+    """
+    if not name.endswith(".safetensors") or ":" in name:
+        return Material(**vars(read_parts(name, root=root, test=test)))
+    material = read_tensor_file(Path(name).expanduser())
+    if test is None:
+        return material
+    train, held = with_classes(material.train, load_subset(test, root=root))
+    return replace(material, train=train, test=held, test_words=describe(parse(test)))
 
 
 def read_tensor_file(path: Path) -> Material:
@@ -149,22 +168,7 @@ def read_tensor_file(path: Path) -> Material:
         images, labels = tensors[f"{split}_images"], tensors[f"{split}_labels"]
         check_tensors(images, labels, path, f"{split}_")
         parts.append(Dataset.in_memory(name, classes, images, labels.long(), f"{name}/{split}"))
-    return Material(name, *_with_classes(*parts))
-
-
-def _with_classes(train: Dataset, test: Dataset) -> tuple[Dataset, Dataset]:
-    """Both splits; where labels are bare numbers, with classes from 0 to the highest."""
-    if train.classes or test.classes or not len(train) or not len(test):
-        return train, test
-    part = max(train, test, key=lambda some: int(some.labels.max()))
-    highest = int(part.labels.max())
-    if highest >= len(train):  # else the network would grow with a number in a file
-        raise BadInput(
-            f"label {highest} of {part.source} needs {highest + 1} classes, but there are "
-            f"{len(train)} training images; name the classes, or number them from 0"
-        )
-    classes = tuple(map(str, range(highest + 1)))
-    return replace(train, classes=classes), replace(test, classes=classes)
+    return Material(name, *with_classes(*parts))
 
 
 def _classes(text: str, path: Path) -> tuple[str, ...]:
