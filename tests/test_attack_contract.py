@@ -184,6 +184,12 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "tries": 20,
     },
     "pinprick in pixels": {"name": "pinprick", "max_forwards": 60, "unit": "pixels"},
+    "pinprick by scores in the end": {
+        "name": "pinprick",
+        "max_forwards": 90,
+        "max_backwards": 30,
+        "unit": "pixels",
+    },
     "sa_moo with a real population": {
         "name": "sa_moo",
         "k": 12,

@@ -128,6 +128,13 @@ class Problem:
         """Whether gradients can be asked for."""
         return self._gradients
 
+    def without_gradients(self) -> "Problem":
+        """The same problem, of which scores alone can be asked for."""
+        closed = object.__new__(Problem)
+        closed.__dict__.update(self.__dict__)
+        closed._gradients = False
+        return closed
+
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Passes made meanwhile are listed under this name, too."""

@@ -161,6 +161,44 @@ def test_effort_is_a_number_of_passes() -> None:
     assert (result.forwards == 93).all()  # eight rivals share one
 
 
+@pytest.mark.parametrize("further", [1, 5, 30, 300])
+def test_forward_passes_beyond_the_backward_ones_are_spent_too(further: int) -> None:
+    model, images, labels = hard_case(12, (3, 6, 5), count=4)
+    attack = Pinprick(max_forwards=60 + further, max_backwards=60)
+    assert (attack.facts().max_forwards, attack.facts().max_backwards) == (60 + further, 60)
+    for goal in (Goal(labels), Goal(labels, (labels + 1) % 12)):
+        targets = goal.targets
+        few = run_attack(Pinprick(max_forwards=60), model, images, labels, targets=targets)
+        both = run_attack(attack, model, images, labels, targets=targets)
+        assert torch.equal(both.backwards, few.backwards)
+        spent = both.forwards - few.forwards
+        assert (spent <= further).all()
+        assert (spent > further - 24)[both.needed_elements > 1].all()  # the shortest turn
+        assert (spent > 0)[both.needed_elements > 1].all()
+        assert (both.needed_elements <= few.needed_elements).all()
+
+
+def test_scores_find_fewer_units_where_gradients_are_of_no_use() -> None:
+    model, images, labels = hard_case(4, (1, 6, 6), count=4)
+    flat = Classifier(Rounded(model))
+    few = run_attack(Pinprick(max_forwards=40), flat, images, labels)
+    both = run_attack(Pinprick(max_forwards=640, max_backwards=40), flat, images, labels)
+    assert not few.success.any()
+    assert both.success.all()
+
+
+class Rounded(nn.Module):
+    """A network that sees images in steps, so that its gradient is zero."""
+
+    def __init__(self, net: Classifier) -> None:
+        super().__init__()
+        self.net = net.net
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.net((16 * images).round() / 16)
+        return logits
+
+
 @pytest.mark.parametrize("most", [2, 3, 17, 41, 60, 100, 109, 250])
 def test_a_budget_is_kept_to_the_last_pass(most: int) -> None:
     model, images, labels = hard_case(12, (3, 6, 5), count=4)
@@ -168,7 +206,7 @@ def test_a_budget_is_kept_to_the_last_pass(most: int) -> None:
     reach = problem_of(model, images, Goal(labels, (labels + 1) % 12), most)
     with model.frozen():
         Pinprick(max_forwards=most)(leave)
-        Pinprick(max_backwards=most, max_forwards=most + 99)(reach)
+        Pinprick(max_backwards=most + 99, max_forwards=most)(reach)
     assert (leave.tally.backwards == most).all()
     assert (leave.tally.forwards >= most - 8).all()  # the rivals share a forward pass
     assert (reach.tally.forwards == most).all()

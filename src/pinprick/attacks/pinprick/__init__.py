@@ -24,7 +24,8 @@ trimmed, and annealed from there.
 
 Every pass is one forward and one backward at the most, every stage has a fixed length, and the
 budget only cuts the list short: a smaller one is a prefix of a larger one. An image that needs a
-single unit, or at most ``stop_at``, leaves between stages.
+single unit, or at most ``stop_at``, leaves between stages. Where more forward than backward passes
+are allowed, the others are spent by scores alone at the end (score_search.py).
 """
 
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from typing import ClassVar, Literal
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.pinprick.plan import stages
+from pinprick.attacks.pinprick.score_search import ScoreSearch
 from pinprick.attacks.pinprick.search import Search
 from pinprick.errors import BadInput
 from pinprick.parts.choice import check_choice
@@ -49,7 +51,9 @@ class Pinprick(Attack):
     Attributes:
         effort: Passes for each image, forward and backward alike: "fast" 100, "balanced" 500,
             "thorough" 1000 at the most.
-        max_forwards, max_backwards: Most passes for each image, instead of those of ``effort``.
+        max_forwards, max_backwards: Most passes for each image, instead of those of ``effort``;
+            where one is None, it is as the other. Forward passes beyond the backward ones go to a
+            search by scores alone.
         unit: What is counted: "elements" (channel values) or "pixels" (all channels of a place).
         values: "free", or "8bit" to change values only to ones an 8-bit image can hold, so that
             the saved PNG is the attack.
@@ -90,21 +94,29 @@ class Pinprick(Attack):
 
     @property
     def passes(self) -> int:
-        """Most passes for each image, forward and backward alike."""
+        """Most passes for each image that may be forward and backward alike."""
         given = [most for most in (self.max_forwards, self.max_backwards) if most is not None]
         return min(given, default=EFFORTS[self.effort])
+
+    @property
+    def further_forwards(self) -> int:
+        """Most forward passes for each image beyond those."""
+        if self.max_forwards is None or self.max_backwards is None:
+            return 0
+        return self.max_forwards - self.passes
 
     def facts(self) -> Card:
         return replace(
             self.card,
             unit=self.unit,
             eight_bit=self.values == "8bit",
-            max_forwards=self.passes,
+            max_forwards=self.passes + self.further_forwards,
             max_backwards=self.passes,
         )
 
     def __call__(self, problem: Problem) -> Images:
-        search = Search(problem, Units(self.unit), eight_bit=self.values == "8bit")
+        units = Units(self.unit)
+        search = Search(problem, units, eight_bit=self.values == "8bit")
         left = self.passes
         for number, stage in enumerate(
             stages(search.number, targeted=problem.goal.targets is not None)
@@ -116,4 +128,7 @@ class Pinprick(Attack):
             trims = min(stage.trim, left - steps)
             left -= steps + trims
             search.run(rows, stage, steps, trims, number)
+        if self.further_forwards:
+            by_scores = ScoreSearch(problem, search.best, units, stop_at=max(1, self.stop_at or 1))
+            by_scores.run(self.further_forwards)
         return search.best.images
