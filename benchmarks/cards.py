@@ -32,7 +32,7 @@ from pinprick.train.material import fingerprint, read_material
 from pinprick.train.plan import build_plan, describe_plan, read_plan, what_decides
 from pinprick.zoo import shipped
 from pinprick.zoo.card import ModelCard, read_card
-from pinprick.zoo.facts import l0_attack, linf_attack, percent
+from pinprick.zoo.facts import l0_attack, percent, under
 from pinprick.zoo.save import CARD
 
 ROOT = Path(__file__).parent.parent
@@ -128,7 +128,10 @@ def reached() -> str:
     )
     return table(
         columns,
-        [(name, *measured(card.facts), by(card.facts)) for name, card in cards.items()],
+        [
+            (name, *measured(card.facts), l0_attack(card.facts), images_of(card.facts))
+            for name, card in cards.items()
+        ],
     )
 
 
@@ -146,7 +149,7 @@ def trained() -> str:
                 title(facts),
                 f"`{command_of(facts)}`",
                 *measured(facts),
-                by(facts),
+                l0_attack(facts),
                 alone(facts),
                 images_of(facts),
                 str(facts["seconds"]),
@@ -157,7 +160,28 @@ def trained() -> str:
     return table(columns, rows)
 
 
-TABLES = {"reached": reached, "trained": trained}
+def smoothing() -> str:
+    """The same network with smoothed labels and without."""
+    smoothed = ROOT / "results" / "label_smoothing" / "cifar10_vgg16.json"
+    cards = (
+        read_card(smoothed.read_text(encoding="utf-8"), smoothed.name),
+        published()["cifar10_vgg16"],
+    )
+    columns = ("VGG-16, label smoothing", "clean", "PGD", "stronger PGD", "images")
+    return table(
+        columns,
+        [
+            (
+                str(card.facts["training"]["schedule"]["label_smoothing"]),
+                *measured(card.facts)[:3],
+                images_of(card.facts),
+            )
+            for card in cards
+        ],
+    )
+
+
+TABLES = {"reached": reached, "trained": trained, "smoothing": smoothing}
 
 
 def published() -> dict[str, ModelCard]:
@@ -172,23 +196,14 @@ def title(facts: Facts) -> str:
 
 def measured(facts: Facts) -> tuple[str, ...]:
     """Accuracy, accuracy under the two PGDs and with few elements changed, in percent."""
-    few = facts["l0_elements"]["accuracy"]
+    few = (facts.get("l0_elements") or {}).get("accuracy") or {}
     return (
         percent(facts["accuracy"]),
         under(facts["pgd"]),
         under(facts.get("strong_pgd") or {}),
-        percent(few["10"]),
-        percent(few["24"]),
+        percent(few.get("10")),
+        percent(few.get("24")),
     )
-
-
-def under(attack: Facts) -> str:
-    return f"{percent(attack['accuracy'])} ({linf_attack(attack)})" if attack else "-"
-
-
-def by(facts: Facts) -> str:
-    """Short for the attacks behind an l0 accuracy; the page says what they are in full."""
-    return "Pinprick alone" if l0_attack(facts).endswith("alone") else "worst case"
 
 
 def alone(facts: Facts) -> str:
@@ -198,11 +213,9 @@ def alone(facts: Facts) -> str:
 
 
 def images_of(facts: Facts) -> str:
-    """Test images for PGD, for the stronger PGD and for the l0 accuracy."""
-    strong = facts.get("strong_pgd") or {}
-    return (
-        f"{facts['pgd']['images']}, {strong.get('images', '-')}, {facts['l0_elements']['images']}"
-    )
+    """Test images for accuracy and PGD, for the stronger PGD and for the l0 accuracy."""
+    parts = (facts.get(name) or {} for name in ("pgd", "strong_pgd", "l0_elements"))
+    return ", ".join(str(part.get("images", "-")) for part in parts)
 
 
 def command_of(facts: Facts) -> str:

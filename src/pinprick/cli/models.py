@@ -61,7 +61,7 @@ def _print_sources() -> None:
 
 
 def _print_shipped(entries: list[dict[str, Any]]) -> None:
-    from pinprick.zoo.facts import l0_attack, percent
+    from pinprick.zoo.facts import l0_attack, percent, under
 
     if not entries:
         typer.echo("no models come with this copy of the package")
@@ -79,8 +79,8 @@ def _print_shipped(entries: list[dict[str, Any]]) -> None:
                 one["net"],
                 str(data.get("name", "-") if isinstance(data, dict) else data or "-"),
                 percent(facts.get("accuracy")),
-                _under(pgd),
-                _under(strong),
+                under(pgd),
+                under(strong),
                 ", ".join(f"{percent(s)} at {k}" for k, s in (few.get("accuracy") or {}).items())
                 or "-",
             )
@@ -92,12 +92,6 @@ def _print_shipped(entries: list[dict[str, Any]]) -> None:
     for attack, names in measured.items():
         models = f" of {', '.join(names)}" if len(measured) > 1 else ""
         typer.echo(f"elements changed{models}: {attack}")
-
-
-def _under(attack: dict[str, Any]) -> str:
-    from pinprick.zoo.facts import linf_attack, percent
-
-    return f"{percent(attack.get('accuracy'))} ({linf_attack(attack)})" if attack else "-"
 
 
 def _print(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

@@ -39,6 +39,15 @@ def linf_attack(attack: Facts) -> str:
     return f"{words}, eps " + (f"{levels:.0f}/255" if whole else f"{eps:.4g}")
 
 
+def under(attack: Facts) -> str:
+    """Accuracy under a PGD of a card; for the stronger one also that of PGD on the same images."""
+    if not attack:
+        return "-"
+    plain = attack.get("pgd_accuracy")
+    beside = "" if plain is None else f"; PGD alone on these images {percent(plain)}"
+    return f"{percent(attack.get('accuracy'))} ({linf_attack(attack)}{beside})"
+
+
 def overstated(facts: Facts) -> str:
     """What speaks against the accuracy under PGD, as a sentence; empty if nothing does."""
     strong = facts.get("strong_pgd") or {}
