@@ -3,6 +3,7 @@
 import re
 import runpy
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,11 @@ def test_models_beside_the_package_have_the_published_cards_and_are_small() -> N
         assert card.facts["weights"] == "int8"
     assert sum(file.stat().st_size for file in STORED.rglob("*.*")) < 25e6
     assert all(file.stat().st_size < 15e6 for file in STORED.rglob("*.*"))
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"][
+        "targets"
+    ]
+    assert not any("models" in one for one in targets["sdist"]["include"])
+    assert targets["wheel"]["packages"] == ["src/pinprick"]
 
 
 def test_an_exam_that_is_taken_again_keeps_what_is_known_of_the_training(

@@ -100,7 +100,7 @@ NET: dict[tuple[str, str], Options] = {
     ("resnet20", "pgd_at"): {"epochs": 40, "lr": 0.3, "weight_decay": 2e-4},
     ("vgg16", "standard"): {"epochs": 40, "lr": 0.2},
     ("vgg19", "standard"): {"epochs": 40, "lr": 0.15},
-    ("resnet50", "standard"): {"epochs": 24, "lr": 0.2},
+    ("resnet50", "standard"): {"epochs": 24, "lr": 0.1},
     ("mnist_cnn_large", "standard"): {"lr": 1e-3},
     ("mnist_cnn_large", "pgd_at"): {"lr": 1e-3},
 }
