@@ -174,6 +174,7 @@ def test_a_folder_of_class_folders_is_a_set(run: Run) -> None:
         (("--data", "fashion_sample"), "has images of 28 x 28, but colours takes 8 x 8"),
         (("--data", "tensors:two.safetensors"), "has 2 classes and colours gives 3 scores"),
         (("--data", "tensors:grey.safetensors"), "does not take images of tensors:grey"),
+        (("--data", "tensors:none.safetensors"), "there is no picture to work on in tensors:none"),
         (("--data", "tensors:gone.safetensors"), "there is no such file"),
         (("--data", "cifar", "--root", "."), "no dataset is called 'cifar'"),
         (("--data", "cifar10", "--root", "."), "get it with: pinprick data get cifar10 --root ."),
@@ -187,9 +188,10 @@ def test_a_folder_of_class_folders_is_a_set(run: Run) -> None:
 def test_sets_that_do_not_fit_are_one_line(
     run: Run, arguments: tuple[str, ...], message: str
 ) -> None:
-    for name, shape in (("two", (1, 3, 8, 8)), ("grey", (1, 1, 8, 8))):
+    for name, shape in (("two", (1, 3, 8, 8)), ("grey", (1, 1, 8, 8)), ("none", (0, 3, 8, 8))):
         classes = ["a", "b"] if name == "two" else ["red", "green", "blue"]
-        tensors = {"images": torch.zeros(shape, dtype=torch.uint8), "labels": torch.tensor([0])}
+        labels = torch.zeros(shape[0], dtype=torch.long)
+        tensors = {"images": torch.zeros(shape, dtype=torch.uint8), "labels": labels}
         save_file(tensors, f"{name}.safetensors", {"classes": json.dumps(classes)})
     shell = run("attack", *GREEDY, *arguments)
     assert (shell.status, shell.out) == (2, "")

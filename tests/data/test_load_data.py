@@ -11,6 +11,8 @@ from data.conftest import Bytes, Cifar, write_idx_set
 from pinprick import BadInput, UnknownName
 from pinprick.data import load_data
 
+GREY = torch.zeros(2, 1, 2, 2, dtype=torch.uint8)
+
 
 def test_mnist_is_read_in_its_own_order(tmp_path: Path, mnist: dict[str, Bytes]) -> None:
     data = load_data("mnist", root=tmp_path)
@@ -133,9 +135,15 @@ def test_tensors_of_ones_own(tmp_path: Path) -> None:
     [
         ({"images": torch.zeros(1, 1, 2, 2, dtype=torch.uint8)}, "no tensor called labels"),
         ({"images": torch.zeros(1, 1, 2, 2), "labels": torch.zeros(1).long()}, "must be 8-bit"),
+        ({"images": GREY, "labels": torch.zeros(2)}, "whole number for each image"),
+        ({"images": GREY, "labels": torch.full((2,), torch.nan)}, "whole number for each image"),
+        ({"images": GREY, "labels": torch.zeros(2) * 1j}, "whole number for each image"),
+        ({"images": GREY, "labels": torch.zeros(2, 1).long()}, "whole number for each image"),
+        ({"images": GREY, "labels": torch.tensor([0, -1])}, "image 1 of .* is labelled -1"),
+        ({"images": GREY, "labels": torch.tensor([0])}, "has 2 images and 1 labels"),
         (
-            {"images": torch.zeros(1, 1, 2, 2, dtype=torch.uint8), "labels": torch.zeros(1)},
-            "whole number for each image",
+            {"images": GREY, "labels": torch.tensor([0, 2**63], dtype=torch.uint64)},
+            "image 1 of .* is labelled -",
         ),
     ],
 )
@@ -145,6 +153,36 @@ def test_tensors_that_do_not_fit_are_refused(
     save_file(tensors, tmp_path / "a.safetensors")
     with pytest.raises(BadInput, match=message):
         load_data(f"tensors:{tmp_path / 'a.safetensors'}")
+
+
+@pytest.mark.parametrize("text", ["5", "null", '"abc"', '{"a": 1}', "[1, 2]", "[", "[" * 9999])
+def test_names_of_classes_are_a_list_of_text(tmp_path: Path, text: str) -> None:
+    tensors = {"images": GREY, "labels": torch.tensor([0, 1])}
+    save_file(tensors, tmp_path / "a.safetensors", {"classes": text})
+    with pytest.raises(
+        BadInput, match=r"classes in the metadata of .* must be a JSON list of names"
+    ):
+        load_data(f"tensors:{tmp_path / 'a.safetensors'}")
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "words", "message"),
+    [
+        (GREY, [0, 1], ["dog", "cat"], "train and test .* name other classes"),
+        (GREY.expand(2, 3, 2, 2), [0, 1], ["cat", "dog"], r"\(1, 2, 2\) .* and \(3, 2, 2\)"),
+        (GREY[:1], [0, 1], ["cat", "dog"], "train.* has 2 images and 1 labels"),
+    ],
+)
+def test_two_files_of_tensors_must_fit_together(
+    tmp_path: Path, images: torch.Tensor, labels: list[int], words: list[str], message: str
+) -> None:
+    for part, pixels, names in (("train", GREY, ["cat", "dog"]), ("test", images, words)):
+        numbers = labels if part == "test" or len(images) == 2 else [0]
+        tensors = {"images": pixels.contiguous(), "labels": torch.tensor(numbers)}
+        facts = {"classes": json.dumps(names)}
+        save_file(tensors, tmp_path / f"{part}.safetensors", facts)
+    with pytest.raises(BadInput, match=message):
+        load_data(f"tensors:{tmp_path}", split="both")
 
 
 def test_half_a_safetensors_file_is_one_clear_line(tmp_path: Path) -> None:

@@ -85,7 +85,13 @@ def test_every_subset_survives_being_written_down(head: str, steps: list[str]) -
         (f"{SAMPLE}[class=boot]", "did you mean ankle boot"),
         (f"{SAMPLE}[0:1][class=bag]", r"no image .* is left by \[class=bag\]"),
         (f"{SAMPLE}[@gone.txt]", "No such file"),
+        (f"{SAMPLE}[{'9' * 5000}]", "no choice of images"),
+        (f"{SAMPLE}[0:{'9' * 5000}]", "no choice of images"),
+        (f"{SAMPLE}[random={'9' * 5000}]", "no choice of images"),
+        (f"{SAMPLE}[random=3,seed={'9' * 5000}]", "no choice of images"),
+        (f"{SAMPLE}[class={'9' * 5000}]", "from 0 to 9, got 999"),
     ],
+    ids=lambda text: text[:50],
 )
 def test_what_is_wrong_is_one_line(text: str, message: str) -> None:
     with pytest.raises(PinprickError, match=message):
@@ -99,6 +105,10 @@ def test_steps_follow_one_another_and_numbers_stay() -> None:
     assert torch.equal(boots.images(), whole.images()[boots.indices])
     second = load_subset(f"{SAMPLE}[class=ankle boot][1]")
     assert second.indices.tolist() == boots.indices[1:2].tolist()
+
+
+def test_a_step_may_be_longer_than_the_set() -> None:
+    assert load_subset(f"{SAMPLE}[3::999999999999999999]").indices.tolist() == [3]
 
 
 def test_a_draw_is_the_same_for_ever() -> None:
@@ -126,7 +136,7 @@ def test_an_index_file_gives_the_same_images_back(tmp_path: Path) -> None:
 
 
 def test_an_index_file_keeps_its_own_order(tmp_path: Path) -> None:
-    (tmp_path / "some.txt").write_text("# mine\n17\n\n3\n")
+    (tmp_path / "some.txt").write_text("\ufeff# mine\n17\n\n3\n", encoding="utf-8")
     assert load_subset(f"{SAMPLE}[@{tmp_path / 'some.txt'}]").indices.tolist() == [17, 3]
 
 
@@ -136,6 +146,7 @@ def test_an_index_file_keeps_its_own_order(tmp_path: Path) -> None:
         ("# images of mnist/test\n3\n", "is of mnist/test, not of fashion_sample/test"),
         ("3\ncat\n", "'cat' in line 2 of the index .* is not the number of an image"),
         ("3\n-1\n", "'-1' in line 2"),
+        (f"3\n{'9' * 5000}\n", "'999.*' in line 2 of the index .* is not the number of an image"),
         ("3\n4\n3\n", "'3' in line 3 of the index .* comes twice"),
         ("# nothing\n", "lists no images"),
     ],

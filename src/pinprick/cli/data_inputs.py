@@ -117,7 +117,7 @@ def gather(groups: Iterator[Inputs]) -> Inputs:
 
 def _groups(data: Dataset, model: Classifier) -> Iterator[Dataset]:
     if data.pixels is not None:
-        elements = data.pixels[0].numel()
+        elements = data.pixels.shape[1:].numel()
     else:
         height, width = model.size or (224, 224)
         elements = 3 * height * width

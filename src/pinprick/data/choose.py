@@ -43,7 +43,8 @@ def choose(data: Dataset, step: Step) -> Dataset:
             if max(step.stop or 0, step.start + 1) > len(data):
                 end = step.start if step.stop is None else step.stop
                 raise BadInput(f"there is no image {end - 1} among {len(data)} of {data.source}")
-            return data[step.start : step.stop : step.step]
+            every = min(step.step, len(data))  # torch does not take a longer one
+            return data[step.start : step.stop : every]
         case OfClass():
             names, count = data.classes, len(data.classes) or None
             numbers = torch.tensor(

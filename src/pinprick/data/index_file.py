@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from pinprick.aside import aside
+from pinprick.data.classes import whole_number
 from pinprick.data.dataset import Dataset
 from pinprick.data.split import SPLITS
 from pinprick.errors import BadInput
@@ -25,7 +26,7 @@ def write_index(data: Dataset, path: Path, *, made: str = "") -> None:
 def read_index(path: Path, source: str) -> list[int]:
     """The numbers in the file, which must be of ``source`` if it says of what they are."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise BadInput(f"the index {path} cannot be read ({reason})") from None
@@ -36,11 +37,12 @@ def read_index(path: Path, source: str) -> list[int]:
             raise BadInput(f"the index {path} is of {line.removeprefix(_OF)}, not of {source}")
         if not line or line.startswith("#"):
             continue
-        if not line.isdecimal() or int(line) in seen:
-            what = "comes twice" if line.isdecimal() else "is not the number of an image"
-            raise BadInput(f"{line!r} in line {at} of the index {path} {what}")
-        numbers.append(int(line))
-        seen.add(int(line))
+        number = whole_number(line)
+        if number is None or number in seen:
+            what = "is not the number of an image" if number is None else "comes twice"
+            raise BadInput(f"{line[:40]!r} in line {at} of the index {path} {what}")
+        numbers.append(number)
+        seen.add(number)
     if not numbers:
         raise BadInput(f"the index {path} lists no images")
     return numbers

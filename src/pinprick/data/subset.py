@@ -63,8 +63,10 @@ class Subset:
 
 
 _WHOLE = re.compile(r"(?P<head>.*?)(?P<steps>(?:\[[^\[\]]*\])*)", re.DOTALL)
-_RANGE = re.compile(r"(\d*):(\d*)(?::(\d+))?")
-_DRAW = re.compile(r"random=(\d+)(?:,seed=(\d+))?")
+_DIGITS = "[0-9]{1,18}"  # that always fit 64 bits
+_ONE = re.compile(_DIGITS)
+_RANGE = re.compile(f"({_DIGITS})?:({_DIGITS})?(?::({_DIGITS}))?")
+_DRAW = re.compile(f"random=({_DIGITS})(?:,seed=({_DIGITS}))?")
 
 
 def parse(text: str, *, split: str = "test") -> Subset:
@@ -108,7 +110,7 @@ def _step(text: str) -> Step:
         if chosen.step < 1 or (chosen.stop is not None and chosen.stop <= chosen.start):
             raise BadInput(f"the range [{text}] holds no image")
         return chosen
-    if text.isdecimal():
+    if _ONE.fullmatch(text):
         return Range(int(text), int(text) + 1)
     if found := _DRAW.fullmatch(text):
         if not int(found[1]):
@@ -119,7 +121,7 @@ def _step(text: str) -> Step:
     if text.startswith("@") and len(text) > 1:
         return Listed(text[1:])
     raise BadInput(
-        f"[{text}] is no choice of images; write [0:100], [17], [class=cat], "
+        f"[{text:.40}] is no choice of images; write [0:100], [17], [class=cat], "
         "[random=100,seed=7] or [@FILE]"
     )
 

@@ -31,6 +31,13 @@ def load(path: Path, split: str) -> Dataset:
     else:
         read, source = [read_tensors(path)], name
     pixels, labels, classes = zip(*read, strict=True)
+    if len(set(classes)) > 1:
+        raise BadInput(f"train and test of {name} name other classes; they must be the same")
+    if pixels[0].shape[1:] != pixels[-1].shape[1:]:
+        raise BadInput(
+            f"images of {name} are {tuple(pixels[0].shape[1:])} in train and "
+            f"{tuple(pixels[-1].shape[1:])} in test"
+        )
     return Dataset.in_memory(name, classes[0], torch.cat(pixels), torch.cat(labels), source)
 
 
@@ -41,17 +48,29 @@ def read_tensors(path: Path) -> tuple[Tensor, Tensor, tuple[str, ...]]:
             if missing := {"images", "labels"} - set(file.keys()):
                 raise BadInput(f"{path} holds no tensor called {' or '.join(sorted(missing))}")
             images, labels = file.get_tensor("images"), file.get_tensor("labels")
-            classes = tuple(json.loads((file.metadata() or {}).get("classes", "[]")))
+            words = (file.metadata() or {}).get("classes", "[]")
     except FileNotFoundError:
         raise BadInput(f"{path}: there is no such file") from None
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError) as error:
         raise BadInput(f"{path} is no safetensors file, or half of one ({error})") from None
     check_tensors(images, labels, path)
-    return images, labels.long(), classes
+    return images, labels.long(), _read_names(words, path)
+
+
+def _read_names(text: str, path: Path) -> tuple[str, ...]:
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise BadInput(
+            f"classes in the metadata of {path} must be a JSON list of names, got {text!r:.40}"
+        )
+    return tuple(names)
 
 
 def check_tensors(images: Tensor, labels: Tensor, path: Path, prefix: str = "") -> None:
-    """Raise ``BadInput`` unless these are 8-bit images with a whole number for each.
+    """Raise ``BadInput`` unless these are 8-bit images with one whole number for each.
 
     ``prefix`` stands before the names of the two tensors in the file.
     """
@@ -60,5 +79,10 @@ def check_tensors(images: Tensor, labels: Tensor, path: Path, prefix: str = "") 
             f"{prefix}images of {path} must be 8-bit and of shape (batch, channel, height, width), "
             f"got {images.dtype} of shape {tuple(images.shape)}"
         )
-    if labels.ndim != 1 or labels.is_floating_point() or labels.dtype == torch.bool:
+    fraction = labels.is_floating_point() or labels.is_complex()
+    if labels.ndim != 1 or fraction or labels.dtype == torch.bool:
         raise BadInput(f"{prefix}labels of {path} must be one whole number for each image")
+    if len(images) != len(labels):
+        raise BadInput(
+            f"{path} has {len(images)} images and {len(labels)} labels, one for each is wanted"
+        )
