@@ -19,6 +19,7 @@ from pinprick.attacks.card import Attack
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.model import Classifier
+from pinprick.numerical_noise import measure_noise
 from pinprick.oracle import (
     exact_images,
     exact_linear,
@@ -213,8 +214,10 @@ def _stays_in_the_box(result: AttackResult) -> Finding:
 
 def _counts_agree(result: AttackResult, net: Counting) -> Finding:
     """What the referee counted, against what went through the network less its own passes."""
+    probes = Counting(net.net)
+    measure_noise(Classifier(probes), result.images, result.clean_logits)
     own = 3 * len(result) + 1  # before, after, rounded, and one to see the shape
-    spent = int(result.forwards.sum()), net.forwards - own
+    spent = int(result.forwards.sum()), net.forwards - own - probes.forwards
     back = int(result.backwards.sum()), net.backwards
     if spent[0] == spent[1] and back[0] == back[1]:
         return True, f"{spent[0]} forward and {back[0]} backward passes counted"
