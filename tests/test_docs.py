@@ -4,6 +4,7 @@ Blocks marked ``python`` are run in order, those of one page in one namespace, w
 ``images`` and ``labels`` are there already. A block after ``<!-- not run: why -->`` is left out.
 """
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -89,3 +90,22 @@ def test_the_tables_of_the_interpretation_are_those_of_its_rows() -> None:
     script = runpy.run_path(str(ROOT / "benchmarks/interpretation_page.py"))
     page = (ROOT / "docs/results/interpretation.md").read_text()
     assert script["filled"](page, script["rows_of"](ROOT / "results/interpretation")) == page
+
+
+def test_the_table_of_numerical_noise_has_the_figures_of_its_rows() -> None:
+    page = (ROOT / "docs/checks.md").read_text()
+    rows = [
+        json.loads(line)
+        for path in sorted((ROOT / "results/numerical_noise").glob("*.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
+    largest = {
+        (row["model"], row["run"]["device"], row["precision"]): row["largest"] for row in rows
+    }
+    halves = [("NVIDIA H200", name) for name in ("float16", "bfloat16")]
+    columns = [("CPU", "float32"), ("NVIDIA H200", "float32"), *halves]
+    lines = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("| `pinprick:")]
+    assert len(lines) == 4
+    for model, *figures in lines:
+        for figure, column in zip(figures, columns, strict=True):
+            assert float(figure) == float(f"{largest[model.strip(' `'), *column]:.2g}")
