@@ -325,7 +325,8 @@ class Tally:
         self.flat.index_add_(0, rows, grad.flatten(1).any(dim=1).logical_not().long())
 
     def note_near(self, rows: Tensor, goal: Goal, logits: Logits, heard: Mask) -> None:
-        near = goal.plain.met(logits) & ~goal.met(logits) & heard
+        margin = goal.margin(logits)
+        near = (margin >= 0) & (margin < goal.slack) & heard
         self.near.index_add_(0, rows, near.long())
 
     def _within(self, spent: Tensor, rows: Tensor, limit: int, kind: str) -> Mask:
