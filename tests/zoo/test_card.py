@@ -82,3 +82,17 @@ def test_facts_must_be_plain_json(fact: object) -> None:
     )
     with pytest.raises(BadInput, match="plain JSON"):
         card.as_json()
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"training": "by hand"},
+        {"training": {"exam": 3}},
+        {"training": {"exam": {"exam_images": "x"}}, "tested_on": "5 images", "test_images": 5},
+        {"pgd": [1], "strong_pgd": "no", "l0_elements": 4},
+    ],
+)
+def test_facts_may_be_anything_that_their_writer_wants(facts: dict[str, Any]) -> None:
+    card = ModelCard(net="n", classes=("a",), mean=None, std=None, size=(1, 1), facts=facts)
+    assert read_card(card.as_json(), "card.json").facts == facts

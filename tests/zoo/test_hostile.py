@@ -149,6 +149,16 @@ def test_names_of_tensors_from_elsewhere_stay_on_the_line(folder: Path) -> None:
         assert said(folder)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3), (2,)])
+def test_scales_that_do_not_fit_their_weights_are_refused(
+    folder: Path, shape: tuple[int, ...]
+) -> None:
+    weights = {"a\n": torch.zeros(3, 2, dtype=torch.int8), "a\n.scale": torch.zeros(shape)}
+    save_file(weights, folder / WEIGHTS)
+    edited(folder, sha256={})
+    assert "does not hold one scale per output channel" in said(folder)
+
+
 @pytest.mark.parametrize(
     "change",
     [

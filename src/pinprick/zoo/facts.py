@@ -17,7 +17,7 @@ def percent(share: Any) -> str:
 
 def l0_attack(facts: Facts) -> str:
     """Which attacks the l0 accuracy was measured by; older cards know Pinprick alone."""
-    few = facts.get("l0_elements") or {}
+    few = _part(facts, "l0_elements")
     if not few:
         return "-"
     attacks = few.get("attacks") or ["Pinprick, effort fast"]
@@ -50,7 +50,7 @@ def under(attack: Facts) -> str:
 
 def overstated(facts: Facts) -> str:
     """What speaks against the accuracy under PGD, as a sentence; empty if nothing does."""
-    strong = facts.get("strong_pgd") or {}
+    strong = _part(facts, "strong_pgd")
     plain, worst = strong.get("pgd_accuracy"), strong.get("accuracy")
     if plain is None or worst is None or round(plain - worst, 6) <= TOLERATED:
         return ""
@@ -62,10 +62,10 @@ def overstated(facts: Facts) -> str:
 
 def check_facts(facts: Facts) -> None:
     """Raise unless what was measured was measured as the settings on the same card say."""
-    exam = (facts.get("training") or {}).get("exam") or {}
+    exam = _part(_part(facts, "training"), "exam")
     total = _test_images(facts)
-    pgd, strong = facts.get("pgd") or {}, facts.get("strong_pgd") or {}
-    few = facts.get("l0_elements") or {}
+    pgd, strong = _part(facts, "pgd"), _part(facts, "strong_pgd")
+    few = _part(facts, "l0_elements")
     tested = facts.get("test_images")
     said = {
         "test_images": (tested, _count(exam, "exam_images", total)),
@@ -89,9 +89,9 @@ def check_facts(facts: Facts) -> None:
 def _test_images(facts: Facts) -> int | None:
     """How many test images there were, from their fingerprint or, where all were used, a count."""
     words = str(facts.get("tested_on", "")).split()
-    if words and words[0].isdigit():
+    if words and words[0].isdecimal():
         return int(words[0])
-    exam = (facts.get("training") or {}).get("exam") or {}
+    exam = _part(_part(facts, "training"), "exam")
     tested = facts.get("test_images")
     whole = "exam_images" in exam and exam["exam_images"] is None
     return tested if whole and isinstance(tested, int) else None
@@ -102,4 +102,12 @@ def _count(exam: Facts, name: str, total: Any) -> int | None:
     if name not in exam or not isinstance(total, int):
         return None
     wanted = exam[name]
-    return total if wanted is None else min(wanted, total)
+    if wanted is None:
+        return total
+    return min(wanted, total) if isinstance(wanted, int) else None
+
+
+def _part(facts: Facts, name: str) -> Facts:
+    """An entry with entries of its own; none where the card holds something else there."""
+    found = facts.get(name)
+    return found if isinstance(found, Mapping) else {}

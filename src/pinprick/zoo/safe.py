@@ -16,6 +16,7 @@ import torch
 
 from pinprick.errors import BadInput
 
+_LONGEST = 60  # characters of a name that a message repeats
 _ONE_AT_A_TIME = threading.RLock()  # the function is swapped for every thread
 
 
@@ -58,3 +59,9 @@ def brief(error: BaseException) -> str:
     """The first sentence of what an error of another package says, in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text.partition(". ")[0][:200]
+
+
+def plain_name(name: str) -> str:
+    """The name as a message repeats it: printable, and not too long."""
+    shown = name if name.isprintable() else ascii(name)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."

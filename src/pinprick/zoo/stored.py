@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from pinprick.errors import BadInput, UnknownName
+from pinprick.zoo.safe import plain_name
 
 State = dict[str, Tensor]
 Store = Literal["float32", "float16", "int8"]
@@ -87,7 +88,7 @@ def _to_int8(name: str, plain: Tensor) -> tuple[Tensor, Tensor]:
 def _from_int8(name: str, tensor: Tensor, scale: Tensor, where: str) -> Tensor:
     if tensor.dim() < 2 or scale.shape != tensor.shape[:1] or not scale.is_floating_point():
         raise BadInput(
-            f"{where} does not hold one scale per output channel of {name}: "
+            f"{where} does not hold one scale per output channel of {plain_name(name)}: "
             f"expected {tensor.shape[0] if tensor.dim() else 1} numbers, "
             f"got {tuple(scale.shape)} of {scale.dtype}"
         )

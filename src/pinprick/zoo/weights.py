@@ -15,11 +15,10 @@ from torch import Tensor
 from pinprick.errors import BadInput
 from pinprick.json_text import read_json_file
 from pinprick.zoo.files import sha256
-from pinprick.zoo.safe import brief, refusal
+from pinprick.zoo.safe import brief, plain_name, refusal
 from pinprick.zoo.stored import State
 
 _MOST_LETTERS = 200  # in the name of a file
-_LONGEST = 60  # characters of a name that a message repeats
 _MOST_UNPACKED = 20  # times the size of a checkpoint; torch does not compress them at all
 _INSIDE = ("state_dict", "model_state_dict", "model", "net")  # where training loops put weights
 
@@ -91,12 +90,6 @@ def listed(names: list[str], most: int = 3) -> str:
     rest = len(names) - most
     first = ", ".join(map(plain_name, names[:most]))
     return first + (f" and {rest} more" if rest > 0 else "")
-
-
-def plain_name(name: str) -> str:
-    """The name as a message repeats it: printable, and not too long."""
-    shown = name if name.isprintable() else ascii(name)
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 
 
 def _read_index(index: Path) -> tuple[dict[str, str], dict[str, Any]]:
