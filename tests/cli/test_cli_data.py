@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from data.conftest import write_idx_set
 from data.server import open_shop
 from PIL import Image
+from safetensors.torch import save_file
 
 from cli.conftest import Run
 
@@ -127,6 +129,40 @@ def test_both_splits_of_a_folder_are_checked(run: Run, tmp_path: Path) -> None:
         "folder:pets/train",
         "folder:pets/test",
     ]
+
+
+def test_a_damaged_split_is_named_beside_a_whole_one(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    images = torch.zeros(2, 1, 4, 4, dtype=torch.uint8)
+    for part, labels in (("train", [0, -1]), ("test", [0, 1])):
+        held = {"images": images, "labels": torch.tensor(labels)}
+        save_file(held, tmp_path / "own" / f"{part}.safetensors")
+    shell = run("data", "check", "tensors:own")
+    assert shell.status == 2
+    assert shell.err == (
+        "pinprick: tensors:own: image 1 of tensors:own/train is labelled -1, "
+        "but classes count from 0\n"
+    )
+    (tmp_path / "own" / "train.safetensors").unlink()
+    assert run("data", "check", "tensors:own").status == 0  # one split will do
+
+
+def test_a_label_beyond_the_classes_is_found(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "sets" / "MNIST" / "raw"
+    write_idx_set(folder)
+    labels = (folder / "train-labels-idx1-ubyte").read_bytes()
+    (folder / "train-labels-idx1-ubyte").write_bytes(labels[:-1] + b"\xc8")
+    shell = run("data", "check", "mnist", "--root", "sets")
+    assert shell.status == 2
+    assert "image 6 of mnist/train is labelled 200, but there are 10 classes" in shell.err
+
+
+def test_splits_that_name_other_classes_are_a_fault(run: Run, tmp_path: Path) -> None:
+    for i, name in enumerate(("train/cat/a.png", "train/dog/b.png", "test/cat/c.png")):
+        picture(tmp_path / "pets" / name, i)
+    shell = run("data", "check", "folder:pets")
+    assert shell.status == 2
+    assert shell.err == "pinprick: folder:pets: train and test name other classes\n"
 
 
 def test_a_draw_is_written_down_and_named_by_its_file(run: Run, tmp_path: Path) -> None:

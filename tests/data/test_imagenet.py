@@ -123,3 +123,4 @@ def test_a_thousand_folders_must_be_the_synsets(tmp_path: Path, odd: str) -> Non
     fill(tmp_path / "val", every)
     with pytest.raises(BadInput, match=f"'{odd}' in .*val is no synset of ImageNet, .*n01440764"):
         load_data("imagenet", root=tmp_path)
+    assert "is no synset of ImageNet" in find_source("imagenet").faults(tmp_path)[1].reason

@@ -11,6 +11,7 @@ from pinprick.data.dataset import Dataset
 from pinprick.data.pictures import Unreadable, read_picture
 from pinprick.data.root import data_root
 from pinprick.data.sources import SOURCES, find_source
+from pinprick.data.split import NoSplit
 from pinprick.errors import BadInput
 
 Watch = Callable[[int, int], None]  # files looked at, and all of them
@@ -47,12 +48,17 @@ def check_data(name: str, *, root: str | Path | None = None, watch: Watch | None
     where = data_root(root)
     known = None if ":" in name else find_source(name)
     faults = [] if known is None else known.faults(where)
-    parts, refusals = [], []
+    damaged = len(faults) > 0
+    parts, missing, refused = [], [], []
+    classes = set()
     for split in ("train", "test") if known is None else known.counts:
         try:
             data = load_data(name, root=where, split=split)
+        except NoSplit as error:  # where there is a split, another may be missing
+            missing.append(str(error))
+            continue
         except BadInput as error:
-            refusals.append(str(error))
+            refused.append(str(error))
             continue
         if known is not None and known.shape is not None and len(data) != known.counts[split]:
             reason = f"{split} has {len(data)} images and not {known.counts[split]}"
@@ -60,8 +66,13 @@ def check_data(name: str, *, root: str | Path | None = None, watch: Watch | None
         contents, found = fingerprint(data, watch)
         faults += found
         parts.append(Part(data.source, len(data), by_class(data), contents))
-    if not parts and not faults:  # where there is a split, another may be missing
-        raise BadInput(refusals[-1])
+        classes.add(data.classes)
+    if not parts and not faults:
+        raise BadInput([*missing, *refused][-1])
+    if not damaged:  # files that are say the same
+        faults += [Unreadable(Path(name), reason) for reason in refused]
+    if len(classes) > 1:
+        faults.append(Unreadable(Path(name), "train and test name other classes"))
     return Report(name, tuple(parts), tuple(faults))
 
 

@@ -12,7 +12,7 @@ import torch
 
 from pinprick.data.classes import is_number, whole_number
 from pinprick.data.dataset import Dataset
-from pinprick.data.split import parts_of
+from pinprick.data.split import NoSplit, parts_of
 from pinprick.errors import BadInput
 
 
@@ -25,7 +25,7 @@ def load(path: Path, split: str) -> Dataset:
     if splits := find_splits(path):
         folders, source = [splits[part] for part in parts], f"{name}/{split}"
     elif split == "train":
-        raise BadInput(
+        raise NoSplit(
             f"{path} has no training split; put class folders into {path / 'train'} and "
             f"{path / 'test'}"
         )

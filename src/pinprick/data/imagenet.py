@@ -17,7 +17,7 @@ from pinprick.data.fetch import Progress
 from pinprick.data.folder import list_pictures
 from pinprick.data.pictures import Unreadable
 from pinprick.data.source import Source
-from pinprick.data.split import parts_of
+from pinprick.data.split import NoSplit, parts_of
 from pinprick.errors import BadInput
 from pinprick.zoo.imagenet import imagenet_classes, synset_numbers
 
@@ -32,7 +32,7 @@ def load(root: Path, split: str) -> Dataset:
     for part in parts_of(split):
         folder = find_home(root) / _FOLDERS[part]
         if not folder.is_dir():
-            raise BadInput(f"imagenet/{part} is not in {root}; {_way(root, part)}")
+            raise NoSplit(f"imagenet/{part} is not in {root}; {_way(root, part)}")
         found, folders = list_pictures(folder)
         _check_folders(folder, set(folders), numbers)
         files += found
@@ -101,9 +101,13 @@ def faults(root: Path) -> list[Unreadable]:
     for part, count in _COUNTS.items():
         folder = find_home(root) / _FOLDERS[part]
         if folder.is_dir():
-            came = len(list_pictures(folder)[0])
-            if came != count:
-                found.append(Unreadable(folder, f"it holds {came} pictures and not {count}"))
+            files, names = list_pictures(folder)
+            if len(files) != count:
+                found.append(Unreadable(folder, f"it holds {len(files)} pictures and not {count}"))
+            try:
+                _check_folders(folder, set(names), synset_numbers())
+            except BadInput as error:
+                found.append(Unreadable(folder, str(error)))
     return found
 
 

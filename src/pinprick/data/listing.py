@@ -15,6 +15,7 @@ import torch
 
 from pinprick.data.classes import is_number, whole_number
 from pinprick.data.dataset import Dataset
+from pinprick.data.split import NoSplit
 from pinprick.errors import BadInput
 from pinprick.zoo.imagenet import imagenet_classes
 
@@ -39,7 +40,7 @@ class _Column:
 
 def load(path: Path, split: str) -> Dataset:
     if split == "train":
-        raise BadInput(f"{path} is a list without a training split")
+        raise NoSplit(f"{path} is a list without a training split")
     columns = _columns(path)
     nips, plain = ({*layout} <= columns.keys() for layout in (_NIPS, _PLAIN))
     if nips and plain:

@@ -12,6 +12,10 @@ Split = Literal["train", "test", "both"]
 SPLITS: tuple[str, ...] = get_args(Split)
 
 
+class NoSplit(BadInput):
+    """A split that a set does not have, though it may have the other."""
+
+
 def parts_of(split: str) -> tuple[str, ...]:
     """``("train", "test")`` for both of them, or the one that is named."""
     if split not in SPLITS:

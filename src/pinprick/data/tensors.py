@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from pinprick.data.dataset import Dataset
-from pinprick.data.split import parts_of
+from pinprick.data.split import NoSplit, parts_of
 from pinprick.errors import BadInput
 
 
@@ -24,7 +24,7 @@ def load(path: Path, split: str) -> Dataset:
         read = [read_tensors(path / f"{part}.safetensors") for part in parts]
         source = f"{name}/{split}"
     elif split == "train":
-        raise BadInput(
+        raise NoSplit(
             f"{path} is one file without a training split; give a folder that holds "
             "train.safetensors and test.safetensors"
         )
@@ -50,7 +50,7 @@ def read_tensors(path: Path) -> tuple[Tensor, Tensor, tuple[str, ...]]:
             images, labels = file.get_tensor("images"), file.get_tensor("labels")
             words = (file.metadata() or {}).get("classes", "[]")
     except FileNotFoundError:
-        raise BadInput(f"{path}: there is no such file") from None
+        raise NoSplit(f"{path}: there is no such file") from None
     except (SafetensorError, OSError) as error:
         raise BadInput(f"{path} is no safetensors file, or half of one ({error})") from None
     check_tensors(images, labels, path)
