@@ -17,7 +17,7 @@ from pinprick.explain.settings import NoiseSettings
 from pinprick.explain.totals import Totals
 from pinprick.model import Classifier
 from pinprick.report.explain_gallery import ExplainedPicture
-from pinprick.report.words import FIXED, cut, fate, fitted, said, share
+from pinprick.report.words import FIXED, cut, fate, fitted, said, share, signed
 
 # Columns and their widths: with 3 between columns and 1 at the edges, a table has 100 columns.
 _ATTACKED = (("picture", 18), ("label", 18), ("before", 18), ("after", 18), ("outcome", 14))
@@ -130,7 +130,7 @@ def _attack_cells(one: ExplainedPicture, label: str) -> tuple[str, ...]:
 def _group_cells(one: ExplainedPicture) -> tuple[str, ...]:
     row, told = one.row, one.explanation
     kinds = Counter(group.shapley.label for group in told.groups)
-    effects = (f"{told.obscuring:+.2f}", f"{told.leading:+.2f}") if told.groups else ("", "")
+    effects = (signed(told.obscuring), signed(told.leading)) if told.groups else ("", "")
     return (
         cut(one.photo.name, 18),
         f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",

@@ -7,18 +7,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from pinprick.explain.explanation import Explanation, Group
-from pinprick.report.kinds import LEADING, LOOKS, OBSCURING, legend_marks
+from pinprick.report.kinds import LEADING, OBSCURING, legend_marks, mark
 from pinprick.report.words import folded
 
 _WIDTH = 0.38  # of a bar, where groups are 1 apart
 _FEWEST = 5  # groups that there is room for in any case
-_TICKED = 32  # groups up to which each has its number under the axis
+_TICK = 0.15  # inches of a number under the axis
 
 
 def effects_figure(told: Explanation, *, title: str, true_name: str, rival_name: str) -> Figure:
     """Bars with standard errors on the left, the way of the margin on the right."""
     assert told.groups, "nothing changed, so nothing has an effect"
-    figure = Figure(figsize=(11.4, 4.8), dpi=150, layout="constrained")
+    wide = max(11.4, 2 * (_TICK * len(told.groups) + 1))  # so that every group has its number
+    figure = Figure(figsize=(wide, 4.8), dpi=150, layout="constrained")
     figure.suptitle(f"{title}\n{_how(told)}", fontsize=10, parse_math=False)
     bars, way = figure.subplots(1, 2)
     ordered = [told.groups[number] for number in told.order]
@@ -68,17 +69,7 @@ def _draw_way(
     axes.plot(range(len(margins)), margins, color="#555555", linewidth=1.2, zorder=1)
     axes.plot([0], margins[:1], marker="o", color="black", markersize=5, linestyle="none")
     for place, group in enumerate(groups, start=1):
-        look = LOOKS[group.shapley.label]
-        axes.plot(
-            [place],
-            margins[place : place + 1],
-            marker=look.marker,
-            color=look.colour,
-            markeredgecolor="white",
-            markersize=8 if len(groups) <= _TICKED else 5,
-            linestyle="none",
-            zorder=2,
-        )
+        axes.add_line(mark(group.shapley.label, float(place), margins[place]))
     axes.axhline(0, color="black", linewidth=0.8)
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, -0.15 * high), high)
@@ -88,19 +79,15 @@ def _draw_way(
     axes.set_ylabel(f"{ahead} (logits)", fontsize=9, parse_math=False)
     axes.set_xlabel("group added", fontsize=9)
     _ticks(axes, ["clean", *(f"+{group.number}" for group in groups)])
-    axes.legend(
-        handles=legend_marks({group.shapley.label for group in groups}), fontsize=8, frameon=False
-    )
+    marks, kinds = legend_marks({group.shapley.label for group in groups})
+    axes.legend(marks, kinds, fontsize=8, frameon=False)
 
 
 def _ticks(axes: Axes, words: Sequence[str]) -> None:
-    """A word under each place, or under every few where they are many."""
-    every = 1 + (len(words) - 1) // (_TICKED + 1)
-    axes.xaxis.set_major_locator(FixedLocator(range(0, len(words), every)))
+    """A word under each place."""
+    axes.xaxis.set_major_locator(FixedLocator(range(len(words))))
     crowded = len(words) > 14
-    axes.set_xticklabels(
-        words[::every], fontsize=7 if crowded else 9, rotation=90 if crowded else 0
-    )
+    axes.set_xticklabels(words, fontsize=7 if crowded else 9, rotation=90 if crowded else 0)
 
 
 def _how(told: Explanation) -> str:

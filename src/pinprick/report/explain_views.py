@@ -25,13 +25,14 @@ def views_of(
         None if maps is None else maps.values[rows.to(maps.values.device)]
         for maps in (told.true_maps, told.adversarial_maps)
     )
-    clean = _views(result.images, result.goal.labels, true, model)
-    adversarial = _views(result.adversarial, led_to, other, model)
+    method = "Map" if told.true_maps is None else told.true_maps.method
+    clean = _views(result.images, result.goal.labels, true, method, model)
+    adversarial = _views(result.adversarial, led_to, other, method, model)
     return list(zip(clean, adversarial, strict=True))
 
 
 def _views(
-    images: Images, classes: Labels, maps: PixelMaps | None, model: Classifier
+    images: Images, classes: Labels, maps: PixelMaps | None, method: str, model: Classifier
 ) -> list[Views]:
     heats = [None] * len(images) if maps is None else list(maps)
     guided, why_not = _guided(images, classes, maps, model)
@@ -39,6 +40,7 @@ def _views(
         Views(
             picture=picture,
             class_name=model.class_name(number),
+            method=method,
             heat=heat,
             guided=None if guided is None else guided[i],
             why_not=why_not,
@@ -54,7 +56,7 @@ def _guided(
 ) -> tuple[Images | None, str]:
     """Guided Grad-CAM from maps that are there already, or why there is none."""
     if maps is None:
-        return None, "no Guided Grad-CAM without a map"
+        return None, "no guided map without a map of the class"
     try:
         values = guided_gradients(model, images, classes).values
     except BadInput as error:

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from matplotlib.lines import Line2D
-from matplotlib.patches import Circle, Polygon, Rectangle
 
 from pinprick.explain.labels import LABELS
 
-OBSCURING, LEADING = "#e4002b", "#00b140"
+OBSCURING, LEADING = "#d01414", "#00b38f"  # red and green that red-green blindness tells apart
 
 
 @dataclass(frozen=True)
@@ -21,45 +20,32 @@ class Look:
 LOOKS = {
     "obscuring": Look(OBSCURING, "s"),
     "leading": Look(LEADING, "o"),
-    "mixed": Look("#ffa400", "D"),
-    "inert": Look("#8a8a8a", "v"),
-    "counter-productive": Look("#9b30ff", "^"),
-    "undecided": Look("#00a3e0", "p"),
+    "mixed": Look("#ffb000", "D"),
+    "inert": Look("#5f5f5f", "v"),
+    "counter-productive": Look("#d58cff", "^"),
+    "undecided": Look("#0048d0", "p"),
 }
-_CORNERS = {  # of the shapes that are no circle and no square; right and down, from the centre
-    "D": ((0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)),
-    "v": ((-1.1, -0.8), (1.1, -0.8), (0.0, 1.2)),
-    "^": ((-1.1, 0.8), (1.1, 0.8), (0.0, -1.2)),
-    "p": ((0.0, -1.15), (1.1, -0.35), (0.7, 0.95), (-0.7, 0.95), (-1.1, -0.35)),
-}
+_SIZES = {"s": 6.0, "o": 6.6, "D": 5.2, "v": 7.0, "^": 7.0, "p": 7.4}  # as large to the eye
 
 
-def shape(kind: str, row: float, column: float, radius: float) -> Circle | Polygon | Rectangle:
-    """The mark of a kind around a place, in pixels of the image."""
-    marker = LOOKS[kind].marker
-    if marker == "o":
-        return Circle((column, row), radius)
-    if marker == "s":
-        side = 1.8 * radius  # as large as the circle to the eye
-        return Rectangle((column - side / 2, row - side / 2), side, side)
-    corners = [(column + radius * right, row + radius * down) for right, down in _CORNERS[marker]]
-    return Polygon(corners, closed=True)
+def mark(kind: str, column: float | None = None, row: float | None = None) -> Line2D:
+    """The mark of a kind, filled and with a white edge, at a place of an image or in a legend."""
+    look = LOOKS[kind]
+    return Line2D(
+        [] if column is None else [column],
+        [] if row is None else [row],
+        marker=look.marker,
+        markersize=_SIZES[look.marker],
+        markerfacecolor=look.colour,
+        markeredgecolor="white",
+        markeredgewidth=0.8,
+        linestyle="none",
+        clip_on=False,
+        zorder=6,
+    )
 
 
-def legend_marks(kinds: set[str]) -> list[Line2D]:
-    """One entry for each kind that occurs, in the order of the rule."""
-    return [
-        Line2D(
-            [],
-            [],
-            marker=LOOKS[kind].marker,
-            markersize=8,
-            markerfacecolor="none",
-            markeredgecolor=LOOKS[kind].colour,
-            markeredgewidth=2,
-            linestyle="none",
-            label=kind,
-        )
-        for kind in LABELS
-        if kind in kinds
-    ]
+def legend_marks(kinds: set[str]) -> tuple[list[Line2D], list[str]]:
+    """One mark for each kind that occurs, and its name, in the order of the rule."""
+    there = [kind for kind in LABELS if kind in kinds]
+    return [mark(kind) for kind in there], there

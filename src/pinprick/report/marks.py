@@ -1,90 +1,136 @@
-"""Marks on a picture: where each group of changed pixels lies, what kind it is, how much it does.
+"""Marks on a picture: the outline of each group, and beside it the mark of its kind and its number.
 
-A group has one mark at its centre, whose area goes with its larger effect; every changed pixel has
-a thin frame in the colour of its group, unless they are very many.
+Nothing is drawn over a changed pixel: outlines keep away from them where pixels are small, and
+numbers stand beside. A thin line leads from a number to its group, and joins parts of a group.
 """
 
 import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.collections import PatchCollection
-from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import withStroke
 
 from pinprick.explain.explanation import Group
-from pinprick.report.kinds import LOOKS, shape
+from pinprick.report.kinds import LOOKS, mark
+from pinprick.report.label_places import Box, box_around, place_labels
+from pinprick.report.outlines import HALO, LINE, crowded, draw_outlines, reach
 
-_FRAMED = 400  # changed pixels up to which each has its frame
-_NUMBERED = 12  # groups up to which each has its number
-_LARGEST = 1 / 17  # of the shorter side: radius of the largest mark
-_SMALLEST = 0.35  # of the largest radius
-_FRAME = 1 / 75  # of the shorter side: width of the frame around a pixel, if that is wider
-_HALO = 1.6  # points of white on either side of a line
+_PANEL = 205  # points that the longer side of a picture takes up in the figure
+_MARK, _DIGIT, _HIGH = 7.5, 5.4, 9.5  # points: width of a mark and of a digit, height of both
+_THIN = 0.6  # points of a line where there are many
+_AVOIDED = 400  # changed pixels up to which numbers keep away from each, and parts are joined
 
 
-def draw_marks(axes: Axes, groups: Sequence[Group], side: int, *, numbers: bool = False) -> None:
-    """The marks of all groups over an image whose shorter side is ``side`` pixels."""
-    pixels = sum(len(group.pixels) for group in groups)
-    for group in groups if pixels <= _FRAMED else ():
-        wide = max(1.0, _FRAME * side)
-        frames = [
-            Rectangle((column - wide / 2, row - wide / 2), wide, wide)
-            for row, column in group.pixels
-        ]
-        _outline(axes, frames, LOOKS[group.shapley.label].colour, width=0.7)
-    largest = max((effect_of(group) for group in groups), default=0.0)
-    for group in groups:
-        radius = mark_radius(effect_of(group), largest, side)
-        kind = group.shapley.label
-        _outline(axes, [shape(kind, *group.centre, radius)], LOOKS[kind].colour, width=1.7)
-        if numbers and len(groups) <= _NUMBERED:
-            _number(axes, group, groups, 1.3 * radius + 0.02 * side)
+def draw_marks(axes: Axes, groups: Sequence[Group], shape: tuple[int, int]) -> None:
+    """The outlines of all groups over a map of so many rows and columns."""
+    line, halo = (_THIN, 0.0) if crowded(groups) else (LINE, HALO)
+    draw_outlines(axes, groups, reach(groups, *shape), *shape, line=line, halo=halo)
+
+
+def number_marks(axes: Axes, groups: Sequence[Group], shape: tuple[int, int]) -> list[int]:
+    """Outlines, kinds and numbers over a picture, largest effect first; gives numbers left out."""
+    line, halo = (_THIN, 2 * _THIN) if crowded(groups) else (LINE, HALO)
+    draw_outlines(axes, groups, reach(groups, *shape), *shape, line=line, halo=halo)
+    height, width = shape
+    point = max(shape) / _PANEL  # pixels of the image
+    far = reach(groups, height, width) + 0.5
+    ordered = sorted(groups, key=effect_of, reverse=True)
+    anchors = [anchor_of(group) for group in ordered]
+    sizes = [
+        (point * (_MARK + _DIGIT * len(str(group.number))), point * _HIGH) for group in ordered
+    ]
+    pixels = [pixel for group in groups for pixel in group.pixels]
+    joined = len(pixels) <= _AVOIDED
+    spots = [(float(column), float(row)) for row, column in pixels] if joined else anchors
+    avoided = [box_around(*spot, 2 * far, 2 * far) for spot in spots]
+    limits = Box(-0.5, -0.5, width - 0.5, height - 0.5)
+    places = place_labels(anchors, sizes, avoided, limits)
+    for group, anchor, size, place in zip(ordered, anchors, sizes, places, strict=True):
+        if joined:
+            _join_parts(axes, group, far)
+        if place is not None:
+            _label(axes, group, anchor, size, place, far, point)
+    return sorted(
+        group.number for group, place in zip(ordered, places, strict=True) if place is None
+    )
 
 
 def effect_of(group: Group) -> float:
-    """The larger of its two effects, whatever its sign; what the size of its mark shows."""
+    """The larger of its two effects, whatever its sign."""
     return max(abs(group.shapley.obscuring), abs(group.shapley.leading))
 
 
-def mark_radius(effect: float, largest: float, side: int) -> float:
-    """In pixels of the image; the area goes with the effect, but every mark can be seen."""
-    share = math.sqrt(effect / largest) if largest > 0 else 0.0
-    return _LARGEST * side * max(share, _SMALLEST)
-
-
-def _outline(axes: Axes, shapes: Sequence[Patch], colour: str, *, width: float) -> None:
-    """Lines with a white rim, which are seen on any ground; the image alone sets the limits."""
-    lines = PatchCollection(
-        shapes,
-        facecolors="none",
-        edgecolors=colour,
-        linewidths=width,
-        path_effects=[withStroke(linewidth=width + _HALO, foreground="white", alpha=0.8)],
+def anchor_of(group: Group) -> tuple[float, float]:
+    """Column and row of its changed pixel next to its centre, which may lie on an unchanged one."""
+    row, column = min(
+        group.pixels,
+        key=lambda pixel: (
+            (pixel[0] - group.centre[0]) ** 2 + (pixel[1] - group.centre[1]) ** 2,
+            pixel,
+        ),
     )
-    axes.add_collection(lines, autolim=False)
+    return float(column), float(row)
 
 
-def _number(axes: Axes, group: Group, groups: Sequence[Group], far: float) -> None:
-    """The number of a group beside its mark, away from the other marks and from the edges."""
-    row, column = group.centre
-    left, right = axes.get_xlim()
-    bottom, top = axes.get_ylim()
-    mirrored = [(2 * edge - row, column) for edge in (top, bottom)]
-    mirrored += [(row, 2 * edge - column) for edge in (left, right)]
-    down = beside = 0.0
-    for other in (*mirrored, *(one.centre for one in groups)):
-        gap = row - other[0], column - other[1]
-        near = max(math.hypot(*gap), 1.0) ** 3
-        down, beside = down + gap[0] / near, beside + gap[1] / near
-    length = max(math.hypot(down, beside), 1e-12)
+def _label(
+    axes: Axes,
+    group: Group,
+    anchor: tuple[float, float],
+    size: tuple[float, float],
+    place: tuple[float, float],
+    far: float,
+    point: float,
+) -> None:
+    kind, left = group.shapley.label, place[0] - size[0] / 2
+    _line(axes, group, _on_edge(anchor, place, (2 * far, 2 * far)), _on_edge(place, anchor, size))
+    axes.add_line(mark(kind, left + 0.45 * _MARK * point, place[1]))
     axes.text(
-        min(max(column + far * beside / length, left + far / 2), right - far / 2),
-        min(max(row + far * down / length, top + far / 2), bottom - far / 2),
+        left + _MARK * point,
+        place[1],
         str(group.number),
-        ha="center",
-        va="center",
+        ha="left",
+        va="center_baseline",
         fontsize=8,
+        fontweight="bold",
         color="black",
+        zorder=7,
         path_effects=[withStroke(linewidth=2.2, foreground="white")],
     )
+
+
+def _join_parts(axes: Axes, group: Group, far: float) -> None:
+    """Thin lines between the parts of a group, each to the nearest pixel that is joined already."""
+    joined, rest = [anchor_of(group)], {(float(column), float(row)) for row, column in group.pixels}
+    rest.discard(joined[0])
+    while rest:
+        first, second = min(
+            ((one, other) for one in joined for other in rest),
+            key=lambda pair: (math.dist(*pair), pair),
+        )
+        if max(abs(first[0] - second[0]), abs(first[1] - second[1])) > 2 * far:
+            box = (2 * far, 2 * far)
+            _line(axes, group, _on_edge(first, second, box), _on_edge(second, first, box))
+        joined.append(second)
+        rest.discard(second)
+
+
+def _line(axes: Axes, group: Group, start: tuple[float, float], end: tuple[float, float]) -> None:
+    axes.plot(
+        [start[0], end[0]],
+        [start[1], end[1]],
+        color=LOOKS[group.shapley.label].colour,
+        linewidth=0.8,
+        zorder=5,
+        path_effects=[withStroke(linewidth=1.8, foreground="white")],
+        scalex=False,
+        scaley=False,
+    )
+
+
+def _on_edge(
+    centre: tuple[float, float], towards: tuple[float, float], size: tuple[float, float]
+) -> tuple[float, float]:
+    """Where the line from a box's centre to another place leaves the box."""
+    across, down = towards[0] - centre[0], towards[1] - centre[1]
+    scale = max(abs(across) / (size[0] / 2), abs(down) / (size[1] / 2), 1.0)
+    return centre[0] + across / scale, centre[1] + down / scale

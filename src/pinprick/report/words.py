@@ -61,6 +61,11 @@ def share(percent: float) -> str:
     return f"{percent:.{places}f} %"
 
 
+def signed(number: float) -> str:
+    """With its sign and two places; zero has a plus."""
+    return f"{round(number, 2) + 0.0:+.2f}"
+
+
 def duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.0f} s"
 
