@@ -23,6 +23,23 @@ CARD = ModelCard(
 )
 
 
+HUB_CONFIG = {  # of a model on the Hugging Face Hub
+    "architecture": "test_resnet",
+    "num_classes": 3,
+    "label_names": ["cat", "dog", "owl"],
+    "pretrained_cfg": {
+        "input_size": [3, 64, 64],
+        "crop_pct": 0.9,
+        "interpolation": "bicubic",
+        "mean": [0.4, 0.5, 0.6],
+        "std": [0.2, 0.25, 0.3],
+        "first_conv": "conv1.0",
+        "classifier": "fc",
+    },
+    "model_args": {"num_classes": 3},
+}
+
+
 @pytest.fixture
 def net() -> nn.Module:
     with torch.random.fork_rng(devices=[]):
@@ -65,3 +82,22 @@ def lay_trap(trace: Path) -> Callable[[Path], Path]:
         return path
 
     return lay
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Where the files of a repository lie once they were downloaded; there is no network."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+    def place(name: str) -> Path:
+        folder = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
+        version = "0" * 40
+        (folder / "refs").mkdir(parents=True)
+        (folder / "refs" / "main").write_text(version)
+        (folder / "snapshots" / version).mkdir(parents=True)
+        return folder / "snapshots" / version
+
+    return place

@@ -13,44 +13,11 @@ from safetensors.torch import save_file
 
 from pinprick import BadInput, MissingExtra
 from pinprick.zoo import load_model
+from zoo.conftest import HUB_CONFIG as CONFIG
 
 timm = pytest.importorskip("timm")
 
 PICTURE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 120, 3), dtype=np.uint8))
-CONFIG = {
-    "architecture": "test_resnet",
-    "num_classes": 3,
-    "label_names": ["cat", "dog", "owl"],
-    "pretrained_cfg": {
-        "input_size": [3, 64, 64],
-        "crop_pct": 0.9,
-        "interpolation": "bicubic",
-        "mean": [0.4, 0.5, 0.6],
-        "std": [0.2, 0.25, 0.3],
-        "first_conv": "conv1.0",
-        "classifier": "fc",
-    },
-    "model_args": {"num_classes": 3},
-}
-
-
-@pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Where the files of a repository lie once they were downloaded; there is no network."""
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-
-    def place(name: str) -> Path:
-        folder = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
-        version = "0" * 40
-        (folder / "refs").mkdir(parents=True)
-        (folder / "refs" / "main").write_text(version)
-        (folder / "snapshots" / version).mkdir(parents=True)
-        return folder / "snapshots" / version
-
-    return place
 
 
 def test_a_model_of_the_hub_is_what_its_config_says(shelf: Callable[[str], Path]) -> None:
@@ -118,9 +85,9 @@ def test_a_pickle_on_the_hub_is_not_run(
         ({"model_type": "bert"}, "not a model that timm can build"),
         (
             {**CONFIG, "architecture": "no_such_net"},
-            r"timm can build: Unknown model \(no_such_net\)",
+            "architecture 'no_such_net', which timm does not know",
         ),
-        ({**CONFIG, "model_args": {"no_such_option": 1}}, "not a model that timm can build"),
+        ({**CONFIG, "model_args": {"no_such_option": 1}}, "cannot be built .*no_such_option"),
     ],
 )
 def test_a_repository_of_something_else_is_said(
@@ -136,7 +103,9 @@ def test_weights_that_do_not_fit_or_are_cut_are_said(shelf: Callable[[str], Path
     (folder / "config.json").write_text(json.dumps(CONFIG))
     path = folder / "model.safetensors"
     save_file(timm.create_model("test_resnet", num_classes=7).state_dict(), path)
-    with pytest.raises(BadInput, match="the weights of hf:someone/pets are damaged"):
+    with pytest.raises(
+        BadInput, match=r"weights of hf:someone/pets do not fit .*size mismatch for"
+    ):
         load_model("hf:someone/pets")
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(BadInput, match="the weights of hf:someone/pets are damaged"):

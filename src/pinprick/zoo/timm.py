@@ -16,6 +16,11 @@ from pinprick.types import Picture
 from pinprick.zoo.download import fetching
 from pinprick.zoo.imagenet import imagenet_classes
 
+_LARGEST = 4096  # pixels of a side
+_INFINITE = 1e30  # where float32 is close to its end
+_CROPS = ("center", "squash", "border")
+_INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "box", "hamming", "lanczos")
+
 
 def load(name: str) -> Classifier:
     timm = import_timm(f"the model timm:{name}")
@@ -48,6 +53,7 @@ def from_config(net: Any, name: str) -> Classifier:
     if not net.num_classes:
         raise BadInput(f"{name} gives features and no classes; it cannot be fooled as it is")
     config = resolve_model_data_config(net)
+    _check(config, name)
     steps = create_transform(**config, is_training=False, normalize=False)
     mode = "L" if config["input_size"][0] == 1 else "RGB"
 
@@ -66,17 +72,59 @@ def from_config(net: Any, name: str) -> Classifier:
     )
 
 
+def _check(config: dict[str, Any], name: str) -> None:
+    """See that the preprocessing can be done; the configuration may come from anywhere."""
+    size, crop = config["input_size"], config["crop_pct"]
+    channels = size[0] if isinstance(size, list | tuple) and len(size) == 3 else 0
+    sides = size[1:] if channels else ()
+    numbers = f"{channels} finite numbers"
+    for entry, wanted, fits in (
+        (
+            "input_size",
+            f"1 or 3 channels, then height and width up to {_LARGEST}",
+            channels in (1, 3) and all(type(one) is int and 0 < one <= _LARGEST for one in sides),
+        ),
+        ("mean", numbers, _are_numbers(config["mean"], channels)),
+        (
+            "std",
+            f"{numbers} above zero",
+            _are_numbers(config["std"], channels) and min(config["std"]) > 0,
+        ),
+        ("crop_pct", "a share from 0.1 to 2", _are_numbers([crop], 1) and 0.1 <= crop <= 2),
+        ("crop_mode", f"one of {', '.join(_CROPS)}", config["crop_mode"] in _CROPS),
+        (
+            "interpolation",
+            f"one of {', '.join(_INTERPOLATIONS)}",
+            config["interpolation"] in _INTERPOLATIONS,
+        ),
+    ):
+        if not fits:
+            raise BadInput(
+                f"{entry} in the config of {name} must be {wanted}, got {str(config[entry])[:60]}"
+            )
+
+
+def _are_numbers(values: Any, count: int) -> bool:
+    return (
+        isinstance(values, list | tuple)
+        and len(values) == count
+        and all(type(one) in (int, float) and abs(one) < _INFINITE for one in values)
+    )
+
+
 def class_names(net: Any) -> tuple[str, ...]:
     """In words, as the configuration has them or as ImageNet's; empty where nobody says."""
     from timm.data import ImageNetInfo, infer_imagenet_subset
 
     config, count = net.pretrained_cfg, net.num_classes
-    said = config.get("label_names")
-    names = [str(said[i]) for i in range(count)] if said and len(said) == count else []
-    words = config.get("label_descriptions") or {}
+    said = config.get("label_names") or []
+    if isinstance(said, dict):  # by number; JSON has text in its place
+        said = [said[key] for i in range(count) for key in (i, str(i)) if key in said]
+    said = [str(name) for name in said] if len(said) == count else []
+    names, words = said, config.get("label_descriptions")
     if isinstance(words, dict) and all(name in words for name in names):
         names = [str(words[name]) for name in names]
-    synsets = bool(names) and all(re.fullmatch(r"n\d{8}", name) for name in said)
+    synsets = bool(said) and all(re.fullmatch(r"n\d{8}", name) for name in said)
     subset = infer_imagenet_subset({"num_classes": count})
     if names and not (synsets and subset):
         return tuple(names)
