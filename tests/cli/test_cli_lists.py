@@ -7,6 +7,7 @@ import pytest
 
 from cli.conftest import Run
 from pinprick import ATTACKS, build
+from pinprick.attacks.build import meanings
 from pinprick.selftest import Verdict
 
 
@@ -27,6 +28,33 @@ def test_attacks_as_json_can_be_built_again(run: Run) -> None:
         for preset, settings in card["presets"].items():
             named = build({"name": card["name"], "preset": preset})
             assert named == build({**card["options"], **settings})
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_has_a_page_with_every_setting_and_difference(name: str, run: Run) -> None:
+    shell = run("attacks", name)
+    assert shell.status == 0
+    words = " ".join(shell.out.split())
+    for key, meaning in meanings(ATTACKS[name]).items():
+        assert key in words
+        assert meaning[:30] in words
+    for sentence in ATTACKS[name].card.differences:
+        assert f"- {sentence}" in shell.out
+    document = json.loads(run("attacks", name, "--json").out)
+    assert document["differences"] == list(ATTACKS[name].card.differences)
+    assert set(document["meanings"]) == set(document["options"]) - {"name"}
+
+
+def test_an_unknown_attack_has_no_page_but_near_names(run: Run) -> None:
+    shell = run("attacks", "sparse_sr")
+    assert shell.status == 2
+    assert "sparse_rs" in shell.err
+
+
+def test_bibtex_has_each_paper_once(run: Run) -> None:
+    every = run("attacks", "--bibtex").out
+    assert every.count("Towards Evaluating the Robustness of Neural Networks") == 1
+    assert run("attacks", "cw_l0", "--bibtex").out.startswith("@inproceedings{carlini2017,\n")
 
 
 def test_check_says_when_there_is_nothing_to_put_right(run: Run, picture: Path) -> None:

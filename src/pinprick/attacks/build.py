@@ -5,7 +5,9 @@ also come as text from the shell ("8/255", "none", "true", "5,10"). An attack he
 Where there are presets, ``preset`` names one; settings given beside it go before the preset's.
 """
 
+import inspect
 import math
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -48,6 +50,21 @@ def describe(attack: Attack) -> dict[str, Any]:
     """The attack as plain data, with every default spelled out."""
     settings = {key: _plain(getattr(attack, key)) for key in _settings(type(attack))}
     return {"name": attack.card.name, **settings}
+
+
+def meanings(cls: type[Attack]) -> dict[str, str]:
+    """What each setting means, from the docstring of the class."""
+    told: dict[str, str] = {}
+    names: list[str] = []
+    lines = inspect.getdoc(cls) or ""
+    for line in lines.partition("Attributes:\n")[2].splitlines():
+        start = re.match(r"    (\w[\w, ]*): (.*)", line)
+        if start is not None:
+            names = start[1].split(", ")
+            told |= dict.fromkeys(names, start[2])
+        elif line.strip():
+            told |= {name: f"{told[name]} {line.strip()}" for name in names}
+    return told
 
 
 def check_numbers(cls: type[Attack], settings: Mapping[str, Any]) -> None:

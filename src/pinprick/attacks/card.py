@@ -32,6 +32,7 @@ class Card:
         max_forwards, max_backwards: Most passes for an image under these settings; None if they
             depend on the model.
         revision: Goes up when the same options may give other images.
+        differences: Where it differs from its paper, or from its authors' code, a sentence each.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Card:
     max_forwards: int | None = None
     max_backwards: int | None = None
     revision: int = 1
+    differences: tuple[str, ...] = ()
 
     def at_k(
         self,

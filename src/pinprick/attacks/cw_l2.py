@@ -9,10 +9,6 @@ for several ``c``, image by image: ten times as much as long as none has fooled,
 between the largest that did not and the smallest that did. The nearest image that fooled is kept.
 With ``stop_early`` an image leaves a search when its loss falls by less than 0.01 % in a tenth of
 the steps. One forward and one backward pass a step.
-
-Differs from the paper: the distance is to the image itself, not to what is left of it after tanh
-and back; values that may not change are kept out of ``u``. The gradient of the hinge is that of the
-margin where the goal has not been met with confidence, so that a tie is pushed on, too.
 """
 
 import math
@@ -58,6 +54,12 @@ class CWL2(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:1608.04644",
+        differences=(
+            "The distance is to the image itself, not to what is left of it after tanh and back.",
+            "Values that may not change are kept out of u.",
+            "The gradient of the hinge is that of the margin where the goal has not been met with "
+            "confidence, so that a tie is pushed on, too.",
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"steps": 125, "searches": 8, "lr": 0.05, "weight": 0.1, "stop_early": False}

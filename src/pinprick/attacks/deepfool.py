@@ -10,11 +10,6 @@ networks. CVPR 2016.
 
 over the ``k`` that had the highest logits for the clean image, until the label changes. Two forward
 passes a step, the second to see whether it fooled, and a backward pass for each rival class.
-
-Differs from the paper: the image stays in [0, 1] and changes only where it is allowed to, so values
-that stand at the edge of the box and would leave it are taken out of ``w``; where nothing is left,
-the image is given up. The length 1e-4 on top of each step is that of the authors' code. The label
-left is the one of the goal, which is the predicted one for every image that reaches an attack.
 """
 
 from dataclasses import dataclass, replace
@@ -53,6 +48,14 @@ class DeepFool(Attack):
         targeted=False,
         masked=True,
         paper="arXiv:1511.04599",
+        differences=(
+            "The image stays in [0, 1] and changes only where it is allowed to, so values that "
+            "stand at the edge of the box and would leave it are taken out of w.",
+            "Where nothing is left, the image is given up.",
+            "The length 1e-4 on top of each step is that of the authors' code.",
+            "The label left is the one of the goal, which is the predicted one for every image "
+            "that reaches an attack.",
+        ),
     )
 
     norm: Literal["l2", "linf"] = "l2"

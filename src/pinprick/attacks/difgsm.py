@@ -9,11 +9,6 @@ input diversity. CVPR 2019.
 ``T`` resizes and pads with probability ``p`` and leaves the image alone otherwise, ``L`` falls as
 the goal comes nearer and ``project`` goes back to [x - eps, x + eps] and [0, 1]. With momentum it
 is M-DI-FGSM. One forward and one backward pass a step.
-
-Differs from the paper: by default the image shrinks inside its own size, which suits every network;
-``resize="enlarge"`` is the paper's and needs one that takes larger images. Each image draws its own
-``T``, where the authors draw one for a batch, and may touch any edge of the canvas, where theirs
-stays a pixel off two of them.
 """
 
 from dataclasses import dataclass, replace
@@ -54,6 +49,12 @@ class DIFGSM(Attack):
         masked=True,
         random=True,
         paper="arXiv:1803.06978",
+        differences=(
+            "By default the image shrinks inside its own size, which suits every network; "
+            "resize='enlarge' is the paper's and needs one that takes larger images.",
+            "Each image draws its own T, where the authors draw one for a batch, and may touch "
+            "any edge of the canvas, where theirs stays a pixel off two of them.",
+        ),
     )
 
     eps: float = 16 / 255

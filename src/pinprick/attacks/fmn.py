@@ -12,11 +12,6 @@ constraints. NeurIPS 2021.
 rounded down, moves by 1 at least, and the projection keeps the elements that changed most. ``a``
 falls from ``step_size`` to a hundredth and ``gamma`` to 0.001, along half a cosine. The smallest
 ``x + d`` that fooled is kept. One forward and one backward pass a step.
-
-Differs from the paper: until an image fools, its radius is 0.001 longer than the last line says, or
-a linear model would be led onto the boundary and never across. No radius is larger than the box
-needs, and elements that may not change have no gradient. The projection for l0 keeps exactly
-``eps`` elements, of equal ones the first, where other code keeps one too many, or all at 0.
 """
 
 import math
@@ -61,6 +56,14 @@ class FMN(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:2102.12827",
+        differences=(
+            "Until an image fools, its radius is 0.001 longer than the last line says, or a "
+            "linear model would be led onto the boundary and never across.",
+            "No radius is larger than the box needs, and elements that may not change have no "
+            "gradient.",
+            "The projection for l0 keeps exactly eps elements, of equal ones the first, where "
+            "other code keeps one too many, or all at 0.",
+        ),
     )
 
     norm: Norm = "l0"

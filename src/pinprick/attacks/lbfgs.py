@@ -14,9 +14,6 @@ backward pass a step, and a forward pass more at the end of each search.
 target it is ``log(1 + exp(margin))``, the cross-entropy between the label and its strongest rival.
 Minus the cross-entropy to the label would not do: it is flat where the network is sure and falls
 for ever beyond the boundary, so its minima stay at the clean image or run to the edge of the box.
-
-Differs from the paper: the norm is squared, which keeps the function smooth at the clean image;
-every image on the way is judged, not only the minima; each search begins at the last minimum.
 """
 
 from dataclasses import dataclass, replace
@@ -54,6 +51,11 @@ class LBFGS(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:1312.6199",
+        differences=(
+            "The norm is squared, which keeps the function smooth at the clean image.",
+            "Every image on the way is judged, not only the minima.",
+            "Each search begins at the last minimum.",
+        ),
     )
 
     penalty: float = 1.0

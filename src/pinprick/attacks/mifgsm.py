@@ -41,6 +41,11 @@ class MIFGSM(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:1710.06081",
+        differences=(
+            "A zero gradient adds nothing to the momentum; the authors' code divides by zero "
+            "there.",
+            "The label left is the true one; the authors' competition code takes the prediction.",
+        ),
     )
 
     eps: float = 16 / 255

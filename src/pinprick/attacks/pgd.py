@@ -10,9 +10,6 @@ attacks. ICLR 2018.
 A restart that meets the goal is kept; until there is one, that of the lowest loss. One forward and
 one backward pass a step, and with several restarts a forward pass more at the end of each; images
 that meet the goal take no part in later restarts.
-
-Differs from the paper: the margin loss is the plain logit gap. It does not level off once the
-goal is met, so the authors' floor of 50 logits is not needed.
 """
 
 from collections.abc import Callable
@@ -53,6 +50,11 @@ class PGD(Attack):
         masked=True,
         random=True,
         paper="arXiv:1706.06083",
+        differences=(
+            "The margin loss is the plain logit gap.",
+            "It does not level off once the goal is met, so the authors' floor of 50 logits is "
+            "not needed.",
+        ),
     )
 
     eps: float = 8 / 255

@@ -10,12 +10,6 @@ keeps the k pixels where that helps most, those of the largest ``|y - x|^2 - |y 
 exact. Allowed is the box, less than ``eps`` from ``x``, and with ``kappa`` the line of the σ-map
 (``parts/sigma_map.py``). One forward and one backward pass a step, and a forward pass more at the
 end of a restart. An image leaves the batch as soon as it fools.
-
-Differs from the paper: the step is given as the mean over the elements, so that one setting serves
-all image sizes (the authors' 120000/255 for CIFAR-10 are 0.153 an element). The last image of a
-restart is looked at, too, ties never exceed k, and the losses of a batch are added, not averaged.
-It heads for targets, counts elements if asked, and seeks the smallest k with ``k="smallest"``,
-where a restart begins at the sparsest image found so far.
 """
 
 import math
@@ -66,6 +60,14 @@ class PGD0(Attack):
         masked=True,
         random=True,
         paper="arXiv:1909.05040",
+        differences=(
+            "The step is given as the mean over the elements, so that one setting serves all "
+            "image sizes (the authors' 120000/255 for CIFAR-10 are 0.153 an element).",
+            "The last image of a restart is looked at, too, ties never exceed k, and the losses "
+            "of a batch are added, not averaged.",
+            "It heads for targets, counts elements if asked, and seeks the smallest k with "
+            'k="smallest", where a restart begins at the sparsest image found so far.',
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "sigma": {"kappa": 0.8, "k": 50, "steps": 20, "step_size": 0.075, "restarts": 3},

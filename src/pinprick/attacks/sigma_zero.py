@@ -11,10 +11,6 @@ adversarial examples. ICLR 2025.
 
 ``lr`` falls from its first value to a tenth along half a cosine. The sparsest ``x + d`` that met
 the goal is kept. One forward and one backward pass a step.
-
-Differs from the paper: it heads for targets, too, by the margin of the goal; the authors' code and
-those after it leave labels only. Elements that may not change have no gradient. With ``stop_at``
-an image leaves the batch as soon as it needs no more elements than that.
 """
 
 import math
@@ -59,6 +55,13 @@ class SigmaZero(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:2402.01879",
+        differences=(
+            "It heads for targets, too, by the margin of the goal; the authors' code and those "
+            "after it leave labels only.",
+            "Elements that may not change have no gradient.",
+            "With stop_at an image leaves the batch as soon as it needs no more elements than "
+            "that.",
+        ),
     )
 
     steps: int = 1000

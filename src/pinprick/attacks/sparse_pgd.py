@@ -12,11 +12,6 @@ adversarial perturbations. ICML 2024.
 passes straight through the choice of the k largest. Where that choice stays the same for
 ``patience`` steps without fooling, ``m`` is drawn anew and ``p`` kept. One forward and one backward
 pass a step, and a forward pass at the end. An image leaves the batch as soon as it fools.
-
-Differs from the paper: it heads for targets, where the authors' code ignores them. The count of
-idle steps belongs to the image (in the authors' code it depends on the batch), and a fresh ``m`` is
-not moved by the gradient of the mask before it. It counts elements if asked, and seeks the smallest
-k with ``k="smallest"``, beginning at the sparsest image found so far.
 """
 
 import math
@@ -69,6 +64,13 @@ class SparsePGD(Attack):
         random=True,
         paper="arXiv:2405.05075",
         revision=2,
+        differences=(
+            "It heads for targets, where the authors' code ignores them.",
+            "The count of idle steps belongs to the image (in the authors' code it depends on the "
+            "batch), and a fresh m is not moved by the gradient of the mask before it.",
+            'It counts elements if asked, and seeks the smallest k with k="smallest", beginning '
+            "at the sparsest image found so far.",
+        ),
     )
 
     k: K = 20

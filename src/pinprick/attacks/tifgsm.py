@@ -54,6 +54,9 @@ class TIFGSM(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:1904.02884",
+        differences=(
+            "With input diversity on, the differences of DI-FGSM hold; otherwise there are none.",
+        ),
     )
 
     eps: float = 16 / 255

@@ -1,37 +1,128 @@
-"""``pinprick attacks``: the attacks there are, and what each does."""
+"""``pinprick attacks``: the attacks there are, and a page for one of them."""
+
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pinprick.cli import options
 
+if TYPE_CHECKING:
+    from pinprick.attacks.card import Attack
 
-def main(json: options.Json = False) -> None:
-    """List the attacks with the facts from their cards."""
-    from dataclasses import asdict
 
-    from pinprick.attacks import ATTACKS
-    from pinprick.attacks.build import describe
-    from pinprick.cli.console import print_table
+def main(
+    name: Annotated[
+        str | None, typer.Argument(help="An attack, for all that is known about it.")
+    ] = None,
+    bibtex: Annotated[
+        bool, typer.Option("--bibtex", help="Print the BibTeX entry of each paper, and no more.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """List the attacks with the facts from their cards, or show one of them.
+
+    With a name: its facts, its settings with their defaults and meaning, its presets, and where it
+    differs from its paper.
+    """
+    from pinprick.attacks import ATTACKS, find_attack
+    from pinprick.attacks.papers import bibtex as entry
     from pinprick.cli.folder import as_json
 
-    if json:
-        cards = [
-            {
-                **asdict(attack.facts()),
-                "options": describe(attack),
-                "presets": {name: dict(preset) for name, preset in attack.presets.items()},
-            }
-            for attack in (cls() for cls in ATTACKS.values())
-        ]
-        typer.echo(as_json(cards))
-        return
+    chosen = list(ATTACKS.values()) if name is None else [find_attack(name)]
+    if bibtex:
+        typer.echo("\n\n".join(dict.fromkeys(entry(cls.card.name) for cls in chosen)))
+    elif json:
+        cards = [_document(cls) for cls in chosen]
+        typer.echo(as_json(cards if name is None else cards[0]))
+    elif name is None:
+        _print_list(chosen)
+    else:
+        _print_page(chosen[0])
+
+
+def _document(cls: "type[Attack]") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from pinprick.attacks.build import describe, meanings
+    from pinprick.attacks.papers import bibtex as entry
+
+    attack = cls()
+    return {
+        **asdict(attack.facts()),
+        "options": describe(attack),
+        "meanings": meanings(cls),
+        "presets": {name: dict(preset) for name, preset in cls.presets.items()},
+        "bibtex": entry(cls.card.name),
+    }
+
+
+def _print_list(attacks: "list[type[Attack]]") -> None:
+    from pinprick.cli.console import print_table
+
     columns = ("name", "title", "norm", "kind", "needs", "targeted", "mask", "random", "paper")
     rows = []
-    for cls in ATTACKS.values():
+    for cls in attacks:
         card = cls().facts()
         marks = ("yes" if fact else "-" for fact in (card.targeted, card.masked, card.random))
         norm = f"{card.norm}, {card.unit}" if card.unit else card.norm
         rows.append((card.name, card.title, norm, card.kind, card.access, *marks, card.paper))
     print_table(columns, rows)
-    named = [f"{name} {', '.join(cls.presets)}" for name, cls in ATTACKS.items() if cls.presets]
+    named = [f"{cls.card.name} {', '.join(cls.presets)}" for cls in attacks if cls.presets]
     typer.echo(f"presets, as in --option preset=quick: {'; '.join(named)}")
+    typer.echo("settings of one, and where it differs from its paper: pinprick attacks NAME")
+
+
+def _print_page(cls: "type[Attack]") -> None:
+    from pinprick.attacks.build import describe, meanings
+    from pinprick.attacks.papers import PAPERS
+    from pinprick.cli.console import print_table
+
+    attack = cls()
+    card, told = attack.facts(), meanings(cls)
+    norm = f"{card.norm}, counted in {card.unit}" if card.unit else card.norm
+    typer.echo(f"{card.title} ({card.name}, revision {card.revision})")
+    if (paper := PAPERS.get(card.name)) is not None:
+        typer.echo(
+            f"{paper.authors}: {paper.plain_title}. {paper.venue}, {paper.year}. {card.paper}"
+        )
+    passes = (
+        "no bound"
+        if card.max_forwards is None or card.max_backwards is None
+        else f"{card.max_forwards} forward and {card.max_backwards} backward"
+    )
+    yes = {True: "yes", False: "no"}
+    facts = (
+        ("keeps small", norm),
+        ("kind", card.kind),
+        ("needs", card.access),
+        ("targets", yes[card.targeted]),
+        ("mask", yes[card.masked]),
+        ("start from another result", yes[card.starts]),
+        ("random", yes[card.random]),
+        ("passes per image, at most", passes),
+    )
+    print_table(("fact", ""), facts)
+    rows = [
+        (key, _shown(value), told.get(key, ""))
+        for key, value in describe(attack).items()
+        if key != "name"
+    ]
+    if rows:
+        print_table(("setting", "default", "meaning"), rows)
+    for name, preset in cls.presets.items():
+        typer.echo(f"preset={name}: {', '.join(f'{key}={_shown(v)}' for key, v in preset.items())}")
+    if card.differences:
+        typer.echo("differences from the paper or its code:")
+        for sentence in card.differences:
+            typer.echo(f"- {sentence}")
+    elif card.paper:
+        typer.echo("no differences from the paper")
+
+
+def _shown(value: Any) -> str:
+    """A setting as ``--option`` takes it."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return str(value.get("name", value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

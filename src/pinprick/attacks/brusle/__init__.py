@@ -15,12 +15,6 @@ drawn without replacement, exactly. If ``u'`` has the lower loss, it is the new 
 pixels that it left out have failed. These and the pixels of ``u'`` are visited. The loss is the
 margin where a label is to be left and the cross-entropy where a target is to be reached. One
 forward pass a query, scores alone. An image leaves the batch as soon as it fools.
-
-Differs from the authors' code: an image that never fools keeps its best mask, not the last one.
-The random masks may fool, too, and lie where ``s`` differs from ``x``, so that no pixel is wasted.
-There is no query more than allowed. The margin is that of the logits: that of probabilities is 1
-for all masks where the model is sure. It seeks the smallest k with ``k="smallest"``, where ``s``
-stays and the random masks are parts of the sparsest found so far.
 """
 
 from collections.abc import Mapping
@@ -72,6 +66,16 @@ class BruSLe(Attack):
         random=True,
         paper="arXiv:2404.05311",
         revision=2,
+        differences=(
+            "An image that never fools keeps its best mask, not the last one.",
+            "The random masks may fool, too, and lie where s differs from x, so that no pixel is "
+            "wasted.",
+            "There is no query more than allowed.",
+            "The margin is that of the logits: that of probabilities is 1 for all masks where the "
+            "model is sure.",
+            'It seeks the smallest k with k="smallest", where s stays and the random masks are '
+            "parts of the sparsest found so far.",
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"queries": 1000},

@@ -10,13 +10,6 @@ Croce, Hein: Sparse and imperceivable adversarial attacks. ICCV 2019.
 
 It needs scores alone. The first part costs at most ``singles`` forward passes, the second
 ``tries`` for each k and ranking.
-
-Differs from the paper: an image leaves as soon as a block of its sets holds one that fools, and the
-sparsest of the block is kept. Where there are more than ``singles`` jumps, as in large images, so
-many are drawn at random. There is a ranking for each of the ``rivals`` most likely classes, not for
-all (the authors' code knows ten classes). It heads for targets by the lead of the rivals over the
-target. Both ends of the σ-map are taken from the clean pixel, where the authors' code goes on from
-the first to the second.
 """
 
 import math
@@ -66,6 +59,17 @@ class CornerSearch(Attack):
         masked=True,
         random=True,
         paper="arXiv:1909.05040",
+        differences=(
+            "An image leaves as soon as a block of its sets holds one that fools, and the "
+            "sparsest of the block is kept.",
+            "Where there are more than singles jumps, as in large images, so many are drawn at "
+            "random.",
+            "There is a ranking for each of the rivals most likely classes, not for all (the "
+            "authors' code knows ten classes).",
+            "It heads for targets by the lead of the rivals over the target.",
+            "Both ends of the σ-map are taken from the clean pixel, where the authors' code goes "
+            "on from the first to the second.",
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"singles": 512, "rivals": 0, "tries": 10},

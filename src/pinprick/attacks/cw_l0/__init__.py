@@ -15,10 +15,6 @@ it has come to ``last_weight``, the image is done. What a unit did, with ``d = x
 and a round freezes at most ``0.3 * sqrt(units changed)`` of the least, or up to the first that did
 more than 0.01. All images go in lock-step, each in a round of its own; one forward and one backward
 pass a step, for the gradient of the margin is all that either ranking needs.
-
-Differs from the paper: values changed by less than 0.0001 are shown to the model as they were, so
-that what is counted is what was judged; every image on the way is judged, and the sparsest that
-fooled is kept. ``share`` and ``halve`` make rounds larger and take back those that were too large.
 """
 
 import math
@@ -63,6 +59,12 @@ class CWL0(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:1608.04644",
+        differences=(
+            "Values changed by less than 0.0001 are shown to the model as they were, so that what "
+            "is counted is what was judged.",
+            "Every image on the way is judged, and the sparsest that fooled is kept.",
+            "share and halve make rounds larger and take back those that were too large.",
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {

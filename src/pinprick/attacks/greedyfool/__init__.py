@@ -11,11 +11,6 @@ until ``x + d`` fools; then ``reducing.py`` puts back what is not needed. ``weig
 change hides (``distortion.py``). Below ``eps = 128/255`` the pixels of M may be chosen again and
 one more of them is chosen each step, as single ones would take too long. One forward and one
 backward pass a step, at most ten forward passes for each pixel that is tried in the second stage.
-
-Differs from the paper: its map comes from a network trained on ImageNet, for which a formula stands
-in. The average over neighbours is in two dimensions (the authors' code averages along the rows of
-the flattened image), the second stage has tenths of ``eps`` for scales where theirs has levels of
-the 8-bit grid, and the label left is that of the goal. An image that nothing moves is given up.
 """
 
 from dataclasses import dataclass, replace
@@ -62,6 +57,13 @@ class GreedyFool(Attack):
         masked=True,
         paper="arXiv:2010.13773",
         revision=2,
+        differences=(
+            "A formula stands in for the distortion map, which the paper trains a network for.",
+            "The average over neighbours is in two dimensions (the authors' code averages along "
+            "the rows of the flattened image), the second stage has tenths of eps for scales "
+            "where theirs has levels of the 8-bit grid, and the label left is that of the goal.",
+            "An image that nothing moves is given up.",
+        ),
     )
 
     eps: float = 1.0

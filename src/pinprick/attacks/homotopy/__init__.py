@@ -13,17 +13,6 @@ for a falling sequence of lambda, each from where the last one ended:
 until ``x + d`` fools; then the largest changes are made as small as bisection can. L is the hinge
 of the margin, or the cross-entropy to a target. A step of nmAPG takes one forward and one backward
 pass, and a forward pass for each proximal step that is tried.
-
-Differs from the authors' code, in which: the weight of momentum is never brought up to date, so
-that it points backwards; the running bound C weighs by the wrong q; a step of 1e5 is put in where
-the gradient does not turn, and this is what starts the attack, as lambda is above the point where
-anything moves; lambda's start is found by thousands of trials; elements that the box holds count as
-loose; what was given up is shrunk as if it fooled. Here momentum and C are those of Li and Lin;
-lambda starts where the first element wakes up, in closed form, and skips values under which nothing
-would; the largest step is 20 eps over the steepest gradient, a quarter of that after a round that
-moved nothing, twice after one that did; once it is as short as it gets and nothing moves, one
-element joins without a test; where too many would join, those of largest gain do. The box end
-counts as the end of the room, and bisection takes the place of up to 40000 small steps.
 """
 
 from dataclasses import dataclass, replace
@@ -73,6 +62,22 @@ class Homotopy(Attack):
         masked=True,
         paper="arXiv:2106.06027",
         revision=2,
+        differences=(
+            "Momentum and the running bound C are those of Li and Lin; the authors' code never "
+            "updates the weight of momentum and weighs C by the wrong q.",
+            "Lambda starts where the first element wakes up, in closed form, and skips values "
+            "under which nothing would; the authors find it by thousands of trials.",
+            "The largest step is 20 eps over the steepest gradient, a quarter of that after a "
+            "round that moved nothing, twice after one that did; theirs is 1e5 where the gradient "
+            "does not turn.",
+            "Once the step is as short as it gets and nothing moves, one element joins without a "
+            "test; where too many would join, those of largest gain do.",
+            "The end of the box counts as the end of the room; elements that the box holds count "
+            "as loose in the authors' code.",
+            "Bisection takes the place of up to 40000 small steps.",
+            "The refinement has no l-infinity term; the authors' has one.",
+            "A proximal step is halved at most 5 times.",
+        ),
     )
 
     eps: float = 1.0

@@ -13,11 +13,6 @@ Then, with d the number of elements,
 B_1 * sqrt(t), delta is 0.1 at first and then |x' - x| / d. The step begins at |x_t - x| / sqrt(t)
 and is halved until it fools. The boundary is found by bisection to d^(-3/2) of the way (d^-2 for
 linf). Forward passes alone, of which the class is all that is looked at.
-
-Differs from the authors' code: the nearest image seen is given back, not the last. Nothing is finer
-than the images' own numbers: bisections and halvings end there, and delta is no smaller. Every
-other try at a start is salt and pepper, as uniform noise is often of one class. What is left
-of the queries at the end goes to a last, shorter estimate. The mask is ours.
 """
 
 import math
@@ -65,6 +60,15 @@ class HopSkipJump(Attack):
         random=True,
         starts=True,
         paper="arXiv:1904.02144",
+        differences=(
+            "The nearest image seen is given back, not the last.",
+            "Nothing is finer than the images' own numbers: bisections and halvings end there, "
+            "and delta is no smaller.",
+            "Every other try at a start is salt and pepper, as uniform noise is often of one "
+            "class.",
+            "What is left of the queries at the end goes to a last, shorter estimate.",
+            "The mask is ours.",
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"quick": {"queries": 1000}}
 

@@ -11,12 +11,6 @@ settings. EuroS&P 2016.
 That is "up"; "down" takes ``theta`` away and turns both signs. ``t`` is the target and ``F`` the
 softmax, of which what one class gains the others lose: b = -a. One forward and one backward pass a
 step, whatever the number of classes; two backward passes where ``F`` are the logits.
-
-Differs from the paper: without targets it heads for each of the ``rivals`` most likely classes in
-turn, until any class but the label wins, and keeps the sparsest; the paper has no such form. The
-best pair is found exactly in memory linear in the image (``pairs.py``). The slope of the logarithm
-stands for that of the softmax: it ranks alike and does not vanish where the network is sure. Single
-elements, and elements that go both ways, are for those who ask.
 """
 
 from collections.abc import Mapping
@@ -62,6 +56,14 @@ class JSMA(Attack):
         masked=True,
         paper="arXiv:1511.07528",
         revision=2,
+        differences=(
+            "Without targets it heads for each of the rivals most likely classes in turn, until "
+            "any class but the label wins, and keeps the sparsest; the paper has no such form.",
+            "The best pair is found exactly in memory linear in the image (pairs.py).",
+            "The slope of the logarithm stands for that of the softmax: it ranks alike and does "
+            "not vanish where the network is sure.",
+            "Single elements, and elements that go both ways, are for those who ask.",
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"direction": "both", "rivals": 3},

@@ -10,12 +10,6 @@ Evolutionary Computation, 2019.
 An individual overwrites its k pixels. Its fitness is the probability of the label, which is to
 fall, or of the target, which is to rise. One forward pass an individual, scores alone: at most
 N * (generations + 1). An image leaves with the first individual that fools.
-
-Differs from the paper: an image leaves as soon as it is fooled, not at a given probability, and at
-the latest ``_BLOCK`` individuals afterwards. A number that leaves its range is drawn again, as in
-later codes; the paper does not say. ``strategy="best1"`` has the best individual in place of X[r1],
-as these codes do. Of two pixels of an individual in one place, the first counts. Under a mask the
-pixels lie in the smallest rectangle around what may change. ``k="smallest"`` is ours.
 """
 
 from collections.abc import Mapping
@@ -63,6 +57,16 @@ class OnePixel(Attack):
         starts=True,
         random=True,
         paper="arXiv:1710.08864",
+        differences=(
+            "An image leaves as soon as it is fooled, not at a given probability, and at the "
+            "latest 64 individuals afterwards.",
+            "A number that leaves its range is drawn again, as in later codes; the paper does not "
+            "say.",
+            'strategy="best1" has the best individual in place of X[r1], as these codes do.',
+            "Of two pixels of an individual in one place, the first counts.",
+            "Under a mask the pixels lie in the smallest rectangle around what may change.",
+            'k="smallest" is ours.',
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"population": 40, "generations": 24, "strategy": "best1"},

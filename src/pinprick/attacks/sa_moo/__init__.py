@@ -19,11 +19,6 @@ box or stay, that puts back pixels.
 
 With the published population of two both parents are the preferred one, so that crossing changes
 nothing: a generation is two mutants of the best so far.
-
-Differs from the authors' code: crossing is as in the paper (theirs copies the first parent onto
-itself). Where fewer pixels are left outside the set than are to be replaced, so many are; where
-none are, members get new directions. A child has to be better than the parents to take a place.
-An image that may leave once fooled (``shrink=False``), elements, and the smallest k are ours.
 """
 
 from collections.abc import Mapping
@@ -80,6 +75,14 @@ class SAMOO(Attack):
         random=True,
         paper="Black-box sparse adversarial attack via multi-objective optimisation, CVPR 2023",
         revision=2,
+        differences=(
+            "Crossing is as in the paper (theirs copies the first parent onto itself).",
+            "Where fewer pixels are left outside the set than are to be replaced, so many are; "
+            "where none are, members get new directions.",
+            "A child has to be better than the parents to take a place.",
+            "An image that may leave once fooled (shrink=False), elements, and the smallest k are "
+            "ours.",
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "imagenet": {"k": 150, "queries": 5000},

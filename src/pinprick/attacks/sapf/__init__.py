@@ -16,13 +16,6 @@ another:
 The steps ``s`` shrink (``decay``). How the gates are driven to zero or one is in ``gates.py``. The
 weight ``c`` is searched for, image by image: ten times as much as long as none has fooled, then the
 middle of the bracket. One forward and one backward pass a step.
-
-Differs from the paper: exactly the k largest gates are opened, not all above 1/2, whose number is
-only near k. Every image of the last stage is judged and the nearest that fooled is kept, not the
-last; where none did, that of the lowest loss. Groups are squares, not superpixels, so that nothing
-depends on a segmentation. The penalty of the sum goes with 1 / D, so that one setting serves all
-image sizes. Sphere, sum and search are each image's own. Labels can be left as well as targets
-reached, and the smallest k sought.
 """
 
 import math
@@ -83,6 +76,16 @@ class SAPF(Attack):
         targeted=True,
         masked=True,
         paper="Sparse adversarial attack via perturbation factorization, ECCV 2020",
+        differences=(
+            "Exactly the k largest gates are opened, not all above 1/2, whose number is only near "
+            "k.",
+            "Every image of the last stage is judged and the nearest that fooled is kept, not the "
+            "last; where none did, that of the lowest loss.",
+            "Groups are squares, not superpixels, so that nothing depends on a segmentation.",
+            "The penalty of the sum goes with 1 / D, so that one setting serves all image sizes.",
+            "Sphere, sum and search are each image's own.",
+            "Labels can be left as well as targets reached, and the smallest k sought.",
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {

@@ -15,11 +15,6 @@ the class is all that is looked at.
 
 ``s`` is the problem's start where that fools, an image of the target class, say; and otherwise
 salt-and-pepper noise, of a share of the pixels that grows from try to try.
-
-Differs from the authors' code: where no smaller set fools, a first member is the whole set, not
-one of infinite distance. A set that lacks one pixel of the best is asked about once, and an image
-leaves when there is none left to ask about. No query is made beyond the limit, and those for the
-noise count. Elements and the mask are ours.
 """
 
 from collections.abc import Mapping
@@ -67,6 +62,14 @@ class SparseEvo(Attack):
         random=True,
         starts=True,
         paper="arXiv:2202.00091",
+        differences=(
+            "Where no smaller set fools, a first member is the whole set, not one of infinite "
+            "distance.",
+            "A set that lacks one pixel of the best is asked about once, and an image leaves when "
+            "there is none left to ask about.",
+            "No query is made beyond the limit, and those for the noise count.",
+            "Elements and the mask are ours.",
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"queries": 1000},

@@ -11,12 +11,6 @@ sparse black-box adversarial attacks. AAAI 2022.
 are spent. A pixel that comes in alone (m = 1) gets a colour other than its own. The loss is the
 margin where a label is to be left and the cross-entropy where a target is to be reached. One
 forward pass a query, scores alone. An image leaves the batch as soon as it fools.
-
-Differs from the authors' code: an image that never fools keeps its try of the lowest loss, where
-theirs gives the clean one back. Each image draws which pixels are swapped for itself. Where fewer
-than m pixels are left to come in, so many are swapped; where none are, m get new colours. It
-seeks the smallest k with ``k="smallest"``, where a search begins at k pixels of the sparsest image
-found so far.
 """
 
 from collections.abc import Mapping
@@ -82,6 +76,15 @@ class SparseRS(Attack):
         random=True,
         paper="arXiv:2006.12834",
         revision=2,
+        differences=(
+            "An image that never fools keeps its try of the lowest loss, where theirs gives the "
+            "clean one back.",
+            "Each image draws which pixels are swapped for itself.",
+            "Where fewer than m pixels are left to come in, so many are swapped; where none are, "
+            "m get new colours.",
+            'It seeks the smallest k with k="smallest", where a search begins at k pixels of the '
+            "sparsest image found so far.",
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"queries": 1000},

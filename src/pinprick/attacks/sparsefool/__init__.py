@@ -13,11 +13,6 @@ do not reach the plane (``plane.py``): one sort and one cumulative sum, where th
 takes a step in Python for each element. A round costs two forward passes and a backward pass for
 each rival class for every step of DeepFool (``crossing.py``; two to five as a rule), and two
 forward and one backward pass more.
-
-Differs from the paper: DeepFool, too, stays in the box and in the mask. The label left is always
-the one of the goal, also where ``x_i`` is across already. Where DeepFool does not get across, the
-class that came nearest is headed for; the authors divide zero by zero there. Where the plane lies
-behind ``x_i``, one as far ahead takes its place; theirs walks on until everything is changed.
 """
 
 import math
@@ -59,6 +54,14 @@ class SparseFool(Attack):
         targeted=False,
         masked=True,
         paper="arXiv:1811.02248",
+        differences=(
+            "DeepFool, too, stays in the box and in the mask.",
+            "The label left is always the one of the goal, also where x_i is across already.",
+            "Where DeepFool does not get across, the class that came nearest is headed for; the "
+            "authors divide zero by zero there.",
+            "Where the plane lies behind x_i, one as far ahead takes its place; theirs walks on "
+            "until everything is changed.",
+        ),
     )
 
     lam: float = 3.0

@@ -10,12 +10,6 @@ within the box, a group being ``group`` x ``group`` pixels with all their channe
 image. Then comes the refinement (``refinement.py``): the smallest ``share`` of the changed elements
 is put back, and the others descend by the same means, ungrouped; one pass of each kind a step, with
 a search for ``c`` of its own in which each round puts back more.
-
-Differs from the paper: ``y`` and ``z`` are kept in the box, which the authors' code leaves to ``w``
-alone; groups tile the image, smaller at its far edges, and do not overlap; ``z`` of the refinement
-is a mean, where the authors' has ``rho (d + u)`` above and so draws the change to zero. The
-weight, the share and the best are each image's own. ``keep`` may choose the sparsest image, and
-``halve`` puts back fewer elements after a round in vain.
 """
 
 import math
@@ -74,6 +68,15 @@ class StrAttack(Attack):
         masked=True,
         paper="arXiv:1808.01664",
         revision=2,
+        differences=(
+            "The variables y and z are kept in the box, which the authors' code leaves to w alone.",
+            "Groups tile the image, smaller at its far edges, and do not overlap.",
+            "In the refinement z is a mean, where the authors' has rho (d + u) above and so draws "
+            "the change to zero.",
+            "The weight, the share and the best are each image's own.",
+            "The image of the fewest elements is kept; keep=l2 keeps the nearest, as in the paper.",
+            "With halve, fewer elements are put back after a round in vain.",
+        ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {

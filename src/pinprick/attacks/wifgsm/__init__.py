@@ -91,6 +91,20 @@ class WIFGSM(Attack):
         masked=True,
         paper="Towards interpretable adversarial examples via sparse adversarial attack, 2025",
         revision=2,
+        differences=(
+            "The loss is scaled per step and image, since with the printed step size no gate "
+            "opens; loss_scale=1e5 gives the constant of the authors' code.",
+            "Each image finds its own tau, starting from 0.30; a number given as tau stays as it "
+            "is.",
+            "Gates are held below Omega while they are learnt, so that every candidate lies in "
+            "the box.",
+            "Omega is the room on the side that delta points to; the printed one has no room "
+            "where a value is 0 or 1.",
+            "Where no gate fooled after all steps, all are opened and shut again from there.",
+            "The sparsest valid image that met the goal is returned, not the last.",
+            "Where the start does not change the class, it is run again towards the strongest "
+            "other class.",
+        ),
     )
 
     start: Attack = field(default_factory=IFGSM)
