@@ -37,7 +37,8 @@ ADVICE = {
     "other_normalisation": "build the model with the mean and std it was trained with",
     "pgd_overstates": "report the stronger attack's accuracy, and scores alone where both stall",
     "within_noise": "judge these images alone; in full precision there is less noise",
-    "masked_gradients": "trust no number of attacks that use gradients; use ones by scores alone",
+    "scores_beat_gradients": "trust no number of gradient attacks alone: gradients may be masked, "
+    "or the search too weak; raise its effort, and report attacks by scores beside it",
 }
 
 _ENOUGH, _TELLING = 3, 10  # so many images, and one in so many, speak against gradients
@@ -115,9 +116,9 @@ def check_card(facts: Mapping[str, Any]) -> list[Flag]:
 def check_result(result: AttackResult) -> list[Flag]:
     """What is doubtful about a model, as seen from what an attack made of it; empty if nothing."""
     searched = int((result.backwards > 0).sum())
-    masked = flag_masked(int(result.masked_gradient.sum()), searched)
+    beaten = flag_beaten(int(result.beaten_by_scores.sum()), searched)
     noise = largest_noise(result)
-    return flag_noise(int(result.within_noise.sum()), len(result), noise) + masked
+    return flag_noise(int(result.within_noise.sum()), len(result), noise) + beaten
 
 
 def flag_noise(doubtful: int, images: int, noise: float) -> list[Flag]:
@@ -138,19 +139,19 @@ def flag_noise(doubtful: int, images: int, noise: float) -> list[Flag]:
     return [Flag(name, sentence, ADVICE[name])]
 
 
-def flag_masked(beaten: int, searched: int) -> list[Flag]:
-    """The flag of masked gradients, where a search without them did better on enough images.
+def flag_beaten(beaten: int, searched: int) -> list[Flag]:
+    """The flag of a score search that found fewer than gradient search on enough images.
 
     On one image or two it may by chance, also where gradients show the way.
 
     Args:
-        beaten: On how many images it did.
+        beaten: On how many images it found fewer.
         searched: How many were searched with gradients.
     """
     if beaten < _ENOUGH or beaten * _TELLING < searched:
         return []
-    name = "masked_gradients"
-    sentence = f"a search without gradients did better on {beaten} of {searched} images"
+    name = "scores_beat_gradients"
+    sentence = f"score search found fewer than gradient search on {beaten} of {searched} images"
     return [Flag(name, sentence, ADVICE[name])]
 
 

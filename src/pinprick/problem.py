@@ -135,6 +135,13 @@ class Problem:
         closed._gradients = False
         return closed
 
+    def reseeded(self, number: int) -> "Problem":
+        """The same problem with other random numbers, for another try."""
+        other = object.__new__(Problem)
+        other.__dict__.update(self.__dict__)
+        other.rng = self.rng.reseeded(number)
+        return other
+
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Passes made meanwhile are listed under this name, too."""

@@ -38,6 +38,14 @@ class Streams:
             cut._source, cut._rows = _Source(keys[mine]), None
         return cut
 
+    def reseeded(self, number: int) -> "Streams":
+        """Other streams for the same images, one for each ``number``."""
+        keys = self._source.keys if self._rows is None else self._source.keys[self._rows]
+        other = object.__new__(Streams)
+        other._source = _Source(_mix(keys + _mix(torch.tensor(number, device=keys.device))))
+        other._rows = None
+        return other
+
     def uniform(self, *shape: int, step: int, use: str) -> Tensor:
         """Numbers in [0, 1) of shape ``(batch, *shape)``; the same for the same step and use."""
         return self._bits(shape, step, use) * _UNIT

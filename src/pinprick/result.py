@@ -111,13 +111,16 @@ class AttackResult:
         return (margin.abs() <= noise) & (noise > 0)
 
     @once
-    def masked_gradient(self) -> Mask:
-        """What is best was found without gradients, after a search with them had missed it."""
-        masked = torch.zeros_like(self.out_of_budget)
+    def beaten_by_scores(self) -> Mask:
+        """A search by scores alone found fewer units than all searches with gradients.
+
+        Gradients may be masked there, or the searches that use them too weak.
+        """
+        beaten = torch.zeros_like(self.out_of_budget)
         for name, passes in self.stages.items():
-            won = torch.tensor([found == name for found in self.found_by], device=masked.device)
-            masked |= won & (passes.backwards == 0) & (self.backwards > 0)
-        return masked
+            won = torch.tensor([found == name for found in self.found_by], device=beaten.device)
+            beaten |= won & (passes.backwards == 0) & (self.backwards > 0)
+        return beaten
 
     @property
     def fooling_rate(self) -> float:

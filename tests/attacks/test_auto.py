@@ -1,4 +1,4 @@
-"""Auto is the worst case over its attacks, and says where gradients are masked."""
+"""Auto is the worst case over its attacks, and says where scores beat gradients."""
 
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,15 @@ from pinprick import (
     AttackResult,
     BadInput,
     Classifier,
+    Problem,
     build,
     check_result,
     load_result,
     run_attack,
     save_result,
 )
-from pinprick.attacks import Auto, Pinprick
-from pinprick.checks import flag_masked
+from pinprick.attacks import Auto, Pinprick, SparseRS
+from pinprick.checks import flag_beaten
 from pinprick.oracle import exact_images, exact_linear, sure_images
 
 SHAPE = (3, 5, 5)
@@ -95,41 +96,70 @@ def test_a_budget_is_tried_on_those_that_withstand_it(honest: Classifier, images
 
 def test_an_honest_network_raises_no_flag(honest: Classifier, images: Tensor) -> None:
     result = run_attack(Auto(**QUICK), honest, images, guesses(honest, images))
-    assert not result.masked_gradient.any()
+    assert not result.beaten_by_scores.any()
     assert check_result(result) == []
     assert set(result.found_by) <= {"pinprick", "sparse_pgd"}
 
 
-def test_a_masked_gradient_is_flagged(
+def test_what_scores_find_and_gradients_do_not_is_flagged(
     masked: Classifier, honest: Classifier, images: Tensor, tmp_path: Path
 ) -> None:
     labels = guesses(masked, images)
     white = run_attack(Pinprick(effort="fast", unit="pixels"), masked, images, labels)
     attack = Auto(**{**QUICK, "queries": 400})
     result = run_attack(attack, masked, images, labels)
-    beaten = result.masked_gradient
+    beaten = result.beaten_by_scores
     assert beaten.sum() >= 4
     assert (result.needed_pixels[beaten] < white.needed_pixels[beaten]).all()
     assert [name == "sparse_rs" for name in result.found_by] == beaten.tolist()
     (flag,) = check_result(result)
-    assert flag.name == "masked_gradients"
-    assert flag.sentence.endswith(f"did better on {int(beaten.sum())} of 8 images")
+    assert flag.name == "scores_beat_gradients"
+    said = f"score search found fewer than gradient search on {int(beaten.sum())} of 8 images"
+    assert flag.sentence == said
+    again = result.stages["pinprick_again"]
+    assert torch.equal(again.backwards > 0, beaten)  # the others have no second search
+    assert (again.forwards <= 400).all()
     save_result(result, tmp_path / "auto.safetensors")
     back = load_result(tmp_path / "auto.safetensors")
-    assert torch.equal(back.masked_gradient, beaten)
+    assert torch.equal(back.beaten_by_scores, beaten)
     assert check_result(back) == [flag]
     apart = run_attack(attack, masked, images, labels, batch_size=3)
     assert apart.found_by == result.found_by
     assert_stages_add_up(apart)
-    assert torch.equal(result[beaten].masked_gradient, beaten[beaten])
+    assert torch.equal(result[beaten].beaten_by_scores, beaten[beaten])
+
+
+def test_gradients_have_a_second_chance_before_a_flag(
+    honest: Classifier, images: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = guesses(honest, images)
+    settings: dict[str, Any] = {"budgets": (8,), "effort": "fast", "steps": 1, "queries": 300}
+    calls: list[torch.Tensor] = []
+    search = Pinprick.__call__
+
+    def weak_at_first(self: Pinprick, problem: Problem) -> Tensor:
+        calls.append(problem.rng.uniform(4, step=0, use="which numbers"))
+        return problem.images.clone() if len(calls) == 1 else search(self, problem)
+
+    monkeypatch.setattr(Pinprick, "__call__", weak_at_first)
+    result = run_attack(Auto(**settings), honest, images, labels)
+    assert len(calls) == 2
+    assert "sparse_rs" in result.stages
+    assert not torch.equal(calls[0][: len(calls[1])], calls[1])  # other random numbers
+    won = torch.tensor([name == "pinprick_again" for name in result.found_by])
+    assert won.any()
+    assert not result.beaten_by_scores.any()
+    assert check_result(result) == []
+    scores = run_attack(SparseRS(k=8, queries=300), honest, images, labels)
+    assert (result.needed_pixels[won] <= scores.needed_pixels[won]).all()
 
 
 def test_a_few_images_are_no_flag() -> None:
-    assert flag_masked(2, 2) == []
-    assert flag_masked(3, 3)
-    assert flag_masked(3, 30)
-    assert flag_masked(3, 31) == []
-    assert flag_masked(0, 0) == []
+    assert flag_beaten(2, 2) == []
+    assert flag_beaten(3, 3)
+    assert flag_beaten(3, 30)
+    assert flag_beaten(3, 31) == []
+    assert flag_beaten(0, 0) == []
 
 
 def test_scores_alone_go_straight_to_the_black_box_part(masked: Classifier, images: Tensor) -> None:
@@ -139,7 +169,7 @@ def test_scores_alone_go_straight_to_the_black_box_part(masked: Classifier, imag
     assert list(result.stages) == ["sparse_rs"]
     assert (result.backwards == 0).all()
     assert result.success.any()
-    assert not result.masked_gradient.any()  # no gradient was tried
+    assert not result.beaten_by_scores.any()  # no gradient was tried
     assert check_result(result) == []
     labels_alone = Classifier(masked.net, access="labels", name="mute")
     with pytest.raises(BadInput, match="auto needs scores, but mute gives labels alone"):

@@ -168,7 +168,7 @@ def test_a_trace_is_written_where_it_is_asked_for(run: Run, picture: Path, tmp_p
     assert last["forwards"] == row["forwards"]
 
 
-def test_auto_names_its_stages_and_flags_a_masked_gradient(
+def test_auto_names_its_stages_and_flags_what_scores_alone_found(
     run: Run, picture: Path, tmp_path: Path
 ) -> None:
     settings = ("budgets=4,20", "effort=fast", "steps=10", "queries=300")
@@ -176,7 +176,7 @@ def test_auto_names_its_stages_and_flags_a_masked_gradient(
     path = tmp_path / "pinprick-out" / "result.json"
     shell = run("attack", picture, "--model", "cli_test_models:colours", *few)
     assert "fooled by pinprick" in shell.out
-    assert "masked_gradients" not in shell.out
+    assert "scores_beat_gradients" not in shell.out
     line = "robust accuracy: 100 % at 4 pixels (1 of 1), 0 % at 20 pixels (0 of 1)"
     assert line in shell.out.splitlines()
     document = json.loads(path.read_text())
@@ -189,12 +189,12 @@ def test_auto_names_its_stages_and_flags_a_masked_gradient(
     shell = run("attack", *pictures, "--model", "cli_test_models:misleading", *few)
     assert shell.status == 0
     assert "fooled by sparse_rs" in shell.out
-    line = "masked_gradients: a search without gradients did better on 3 of 3 images; trust no"
+    line = "scores_beat_gradients: score search found fewer than gradient search on 3 of 3 images;"
     assert line in shell.out
     document = json.loads(path.read_text())
-    assert [flag["name"] for flag in document["flags"]] == ["masked_gradients"]
+    assert [flag["name"] for flag in document["flags"]] == ["scores_beat_gradients"]
     row = document["images"][0]
-    assert row["masked_gradient"]
+    assert row["beaten_by_scores"]
     assert row["found_by"] == "sparse_rs"
     assert sum(forwards for forwards, _ in row["stages"].values()) == row["forwards"]
     stages = document["stages"]
@@ -205,6 +205,7 @@ def test_auto_names_its_stages_and_flags_a_masked_gradient(
         "pinprick": 0,
         "sparse_pgd": 0,
         "sparse_rs": 3,
+        "pinprick_again": 0,
     }
     told = f"sparse_rs {stages['sparse_rs']['forwards']} + 0 3"
     assert told in [" ".join(line.split()) for line in shell.out.splitlines()]

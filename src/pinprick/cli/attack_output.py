@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from pinprick.checks import Flag, flag_masked, flag_noise
+from pinprick.checks import Flag, flag_beaten, flag_noise
 from pinprick.cli.console import print_table
 from pinprick.cli.place import surroundings
 from pinprick.cli.roll import Roll, print_note
@@ -86,10 +86,10 @@ def _flags(shown: Sequence[Exhibit]) -> list[Flag]:
     """What the attack shows of the model, over all pictures together."""
     rows = [exhibit.row for exhibit in shown]
     noise = max((row.noise or 0.0 for row in rows), default=0.0)
-    masked = flag_masked(
-        sum(row.masked_gradient for row in rows), sum(row.backwards > 0 for row in rows)
+    beaten = flag_beaten(
+        sum(row.beaten_by_scores for row in rows), sum(row.backwards > 0 for row in rows)
     )
-    return flag_noise(sum(row.within_noise for row in rows), len(rows), noise) + masked
+    return flag_noise(sum(row.within_noise for row in rows), len(rows), noise) + beaten
 
 
 def _print_start(shown: Sequence[Exhibit], made_by: Mapping[str, Any] | None) -> None:

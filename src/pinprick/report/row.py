@@ -58,7 +58,7 @@ class Row:
         noise: How far the margin may change with the batch, in logits; None if not measured.
         within_noise: Whether the margin is no larger than that, so that another batch size may
             decide otherwise.
-        masked_gradient: Whether it was found without gradients after a search with them.
+        beaten_by_scores: Whether scores alone found fewer units than all searches with gradients.
         stages: Forward and backward passes of each stage by name.
         start: The same of the attack on another model that this one began at, if there is one.
         trace: How it came to its result, step by step; None unless that was asked for.
@@ -95,7 +95,7 @@ class Row:
     found_by: str = ""
     noise: float | None = None
     within_noise: bool = False
-    masked_gradient: bool = False
+    beaten_by_scores: bool = False
     stages: dict[str, tuple[int, int]] = field(default_factory=dict)
     start: tuple[int, int] | None = None
     trace: tuple[Step, ...] | None = None
@@ -157,7 +157,7 @@ _COLUMNS = (  # with one number per image, under the same name in both
     "out_of_time",
     "batch_size",
     "within_noise",
-    "masked_gradient",
+    "beaten_by_scores",
 )
 
 
