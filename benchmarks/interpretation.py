@@ -10,8 +10,12 @@ whose pixels would be one such group, pixels that are joined to 32 groups by whe
 images that the model gets right are attacked.
 
 Writes ``interpretation.json``, a row for each attack and grouping with all totals, their 95 %
-intervals over images, and a few numbers of every image; and prints a Markdown table. A label of
-sampled groups is decided or not by ``--error`` and ``--max-pairs`` too, so both are in the rows.
+intervals over images, and a few numbers of every image; and prints a Markdown table.
+
+Whether a label is decided depends on the sampling: effects of up to 8 groups are exact, and more
+groups are sampled until ``--error`` or ``--max-pairs`` is reached. To compare decided labels of
+attacks, give all the same sampling: with ``--pairs 64`` every effect, whatever the number of
+groups, comes from exactly 64 pairs of orders. All settings are in the rows.
 """
 
 import json
@@ -147,6 +151,7 @@ def main() -> None:
     parser.add_argument("--max-groups", type=int, default=NoiseSettings.max_groups)
     parser.add_argument("--error", type=float, default=NoiseSettings.error)
     parser.add_argument("--max-pairs", type=int, default=NoiseSettings.max_pairs)
+    parser.add_argument("--pairs", type=int, help="the same sampling for all: so many pairs")
     parser.add_argument("--path-steps", type=int, default=0, help="0 leaves the path integral out")
     parser.add_argument("--map", choices=MAP_METHODS, default="gradcam")
     parser.add_argument("--block", type=int, help="images that the model is asked about at a time")
@@ -176,8 +181,9 @@ def main() -> None:
                 grouping=grouping,
                 max_groups=options.max_groups,
                 error=options.error,
-                max_pairs=options.max_pairs,
-                least_pairs=min(NoiseSettings.least_pairs, options.max_pairs),
+                exact=NoiseSettings.exact if options.pairs is None else 0,
+                least_pairs=options.pairs or min(NoiseSettings.least_pairs, options.max_pairs),
+                max_pairs=options.pairs or options.max_pairs,
                 path_steps=options.path_steps,
                 block=options.block,
             )

@@ -4,9 +4,9 @@
     python benchmarks/interpretation_page.py --network ResNet-20 --add OUT/interpretation.json
 
 ``--add`` takes up what ``interpretation.py`` wrote, without what it has of single images, into the
-file of that network and goal; a row of the same attack and grouping is replaced. Every table
-stands between two comments in the page, which also name it; the words around them are written by
-hand.
+file of that network and goal; a row of the same attack, grouping and sampling is replaced. Every
+table stands between two comments in the page, which also name it; the words around them are written
+by hand.
 """
 
 import argparse
@@ -29,6 +29,7 @@ NETWORKS = (
     "VGG-16",
     "EfficientNet-Lite0",
     "ResNet-50, ImageNet",
+    "Fashion-MNIST CNN",
 )
 GOALS = ("untargeted", "least likely")
 TITLES = {"pinprick": "Pinprick", "sigma_zero": "σ-zero", "wifgsm": "WI-FGSM", "ifgsm": "I-FGSM"}
@@ -58,7 +59,7 @@ def add(document: dict[str, Any], network: str) -> None:
     known = json.loads(path.read_text())["rows"] if path.exists() else []
     about = {key: document[key] for key in ("images", "skip", "device", "torch", "pinprick")}
     new = [shortened(row) | {"run": about} for row in document["rows"]]
-    rows = {(row["attack"], row["settings"]["grouping"]): row for row in (*known, *new)}
+    rows = {(row["attack"], row["settings"]["grouping"], pairs_of(row)): row for row in known + new}
     lines = ",\n".join(json.dumps(rounded(row), ensure_ascii=False) for row in rows.values())
     head = json.dumps({"network": network, "goal": goal}, ensure_ascii=False)[:-1]
     path.write_text(f'{head}, "rows": [\n{lines}\n]}}\n')
@@ -140,10 +141,15 @@ def on_the_object(rows: list[Row]) -> Iterator[list[str]]:
 
 
 def decided(rows: list[Row]) -> Iterator[list[str]]:
-    yield from head("network", "goal", "attack", "pixels", "images", "decided")
+    """Rows of the same sampling alone: exact effects would be decided whatever they are."""
+    yield from head("network", "goal", "attack", "pixels", "groups", "pairs", "images", "decided")
     for row in grouped(rows, "pixels"):
-        explained = str(row["totals"]["explained"])
-        yield [*names(row), pixels(row), explained, percent(row["totals"]["decided"])]
+        totals, pairs = row["totals"], pairs_of(row)
+        if pairs:
+            groups = f"{totals['groups']['value']:.1f}"
+            explained = str(totals["explained"])
+            counts = [pixels(row), groups, str(pairs), explained]
+            yield [*names(row), *counts, percent(totals["decided"])]
 
 
 def alone(rows: list[Row]) -> Iterator[list[str]]:
@@ -190,6 +196,13 @@ def grouped(rows: list[Row], grouping: str) -> Iterator[Row]:
 
 def sparse(rows: list[Row]) -> Iterator[Row]:
     return (row for row in grouped(rows, "connected") if name_of(row) != "ifgsm")
+
+
+def pairs_of(row: Row) -> int:
+    """The pairs of orders that every effect of a row comes from; 0 where that depends on groups."""
+    settings = row["settings"]
+    same = settings["exact"] == 0 and settings["least_pairs"] == settings["max_pairs"]
+    return int(settings["max_pairs"]) if same else 0
 
 
 def name_of(row: Row) -> str:

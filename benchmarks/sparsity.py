@@ -4,8 +4,9 @@
         --attack pinprick,effort=fast --attack pinprick --attack sigma_zero
 
 ``--data`` is a folder of photographs with the NIPS-2017 ``images.csv`` (labels from 1), or a
-``.safetensors`` file with 8-bit ``images`` (image, channel, height, width) and ``labels``. Only
-images that the model gets right are attacked: the first ``--images`` of them after ``--skip``.
+``.safetensors`` file with 8-bit ``images`` (image, channel, height, width) and ``labels``, or the
+name of a dataset of small images, as ``pinprick explain --data`` takes it. Only images that the
+model gets right are attacked: the first ``--images`` of them after ``--skip``.
 
 Writes ``sparsity.json`` (a row an attack, and what each image needed) and ``sparsity.png``
 (elements against passes), and prints the table.
@@ -24,6 +25,8 @@ from torch import Tensor
 
 import pinprick
 from pinprick import AttackResult, Classifier, build, describe, least_likely, load_model, run_attack
+from pinprick.data.choose import load_subset
+from pinprick.data.subset import parse
 
 
 def read_data(path: Path, model: Classifier) -> tuple[Tensor, Tensor]:
@@ -32,6 +35,9 @@ def read_data(path: Path, model: Classifier) -> tuple[Tensor, Tensor]:
         pictures = [Image.open(path / "images" / f"{row['ImageId']}.png") for row in rows]
         images = torch.stack([model.prepare(picture.convert("RGB")) for picture in pictures])
         return images, torch.tensor([int(row["TrueLabel"]) - 1 for row in rows])
+    if not path.exists():
+        data = load_subset(parse(str(path)))
+        return data.images(), data.labels
     tensors = load_file(path)
     return tensors["images"].float() / 255, tensors["labels"].long()
 
