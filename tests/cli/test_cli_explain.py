@@ -223,7 +223,7 @@ def test_a_model_without_layers_has_effects_but_no_maps(run: Run, picture: Path)
     settings = ("--option", "k=16", "--option", "queries=200")
     shell = run("explain", picture, *scores, *settings, *FEW, "--json")
     assert shell.status == 0
-    assert "scores shows no layers, so there are no maps" in shell.err
+    assert "scores shows no layers: explained without maps" in shell.err
     document = json.loads(shell.out)
     assert document["layer"] is None
     told = document["images"][0]["explanation"]
@@ -285,7 +285,7 @@ def test_a_model_that_gives_too_little_is_told_before_it_is_attacked(
     model = ("--model", "cli_explain_models:tops", "--attack", "sparse_rs")
     shell = run("explain", picture, *model, *FEW)
     assert (shell.status, shell.out) == (2, "")
-    assert "an explanation needs scores, but tops gives labels alone, by which " in shell.err
+    assert "an explanation needs scores, but tops gives labels alone; attack it " in shell.err
 
 
 def test_polishing_that_is_cut_off_is_said(

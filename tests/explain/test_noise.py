@@ -270,7 +270,7 @@ def test_a_service_that_stops_answering_leaves_no_half_explanation(
 
     result = every_kind(curved, images)
     service = Classifier(Service(), access="scores", name="service")
-    with pytest.raises(NoAnswer, match=r"service left questions about \d of 4 images open"):
+    with pytest.raises(NoAnswer, match=r"did not answer all queries about \d of 4 images"):
         explain_noise(result, service, PIXELS)
 
 

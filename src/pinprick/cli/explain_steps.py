@@ -73,7 +73,7 @@ def explain_batches(
     maps = layer != NO_LAYER
     if maps and not _shows_layers(model):
         if layer is None and not quiet:
-            remark(f"{model.name} shows no layers, so there are no maps to hold the change against")
+            remark(f"{model.name} shows no layers: explained without maps")
         maps = layer is not None  # a layer that was asked for and is not there is an error
     for result in batches:
         told = explain_result(

@@ -157,8 +157,8 @@ def _measure(
     )
     if problem.may_refuse and problem.refused.any():
         raise NoAnswer(
-            f"{model.name} left questions about {int(problem.refused.sum())} of {len(problem)} "
-            "images open, and half an explanation is none; ask again when it answers"
+            f"{model.name} did not answer all queries about {int(problem.refused.sum())} of "
+            f"{len(problem)} images, so they cannot be explained; retry when it answers"
         )
     return measured
 
@@ -167,8 +167,8 @@ def check_scores(model: Classifier) -> None:
     """Raise ``BadInput`` where the model gives classes alone: what hides one shows the other."""
     if not gives(model.access, "scores"):
         raise BadInput(
-            f"an explanation needs scores, but {model.name} gives {model.access} alone, by which "
-            "obscuring and leading cannot be told apart"
+            f"an explanation needs scores, but {model.name} gives {model.access} alone; "
+            "attack it with pinprick attack instead"
         )
 
 

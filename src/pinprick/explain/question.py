@@ -98,4 +98,6 @@ def pick(logits: Logits, classes: Labels) -> Tensor:
 def check_slope(logits: Logits) -> None:
     """Raise ``BadInput`` unless the model passes a gradient back."""
     if not logits.requires_grad:
-        raise BadInput("the model passes no gradient back, so there is nothing to explain by")
+        raise BadInput(
+            "the model passes no gradient back, and an explanation by gradients needs one"
+        )
