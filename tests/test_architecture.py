@@ -23,6 +23,7 @@ RANKS = {  # a file may import from files with a smaller number or the same
     "aside": 0,
     "once": 0,
     "json_text": 0,
+    "subnormal": 0,
     "model": 1,
     "data": 1,
     "zoo": 1,

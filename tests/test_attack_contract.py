@@ -31,6 +31,7 @@ from pinprick import (
 from pinprick.oracle import exact_images, exact_linear, sure_images
 from pinprick.random import _Source
 from pinprick.selftest import Counting
+from pinprick.subnormal import is_flushing
 
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
     "auto": {"budgets": [2, 4], "effort": "fast", "steps": 8, "queries": 20},
@@ -473,6 +474,7 @@ def state_of_the_process() -> dict[str, Any]:
         "dtype": torch.get_default_dtype(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "threads": torch.get_num_threads(),
+        "flushing": is_flushing(),
     }
 
 

@@ -7,7 +7,7 @@ belong to ``prepare``, which works on 8-bit pixels, so that a prepared photograp
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
@@ -15,6 +15,7 @@ from PIL.Image import Image
 from torch import Tensor, nn
 
 from pinprick.errors import BadInput
+from pinprick.subnormal import flushed
 from pinprick.types import Images, Logits, Picture
 
 Access = Literal["labels", "scores", "gradients", "network"]
@@ -125,7 +126,17 @@ class Classifier:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Evaluation mode and no parameter gradients, both put back at the end, come what may."""
+        """Evaluation mode and no parameter gradients, both put back at the end, come what may.
+
+        On a processor subnormal numbers are zero meanwhile, where the model gives gradients.
+        """
+        on_gpu = self.device is not None and self.device.type != "cpu"
+        slow = gives(self.access, "gradients") and not on_gpu
+        with flushed() if slow else nullcontext(), self._still():
+            yield
+
+    @contextmanager
+    def _still(self) -> Iterator[None]:
         if not isinstance(self.net, nn.Module):
             yield
             return
