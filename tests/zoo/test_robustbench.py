@@ -1,8 +1,13 @@
-"""Models of robustbench, with a stand-in for the package that has the same names and habits."""
+"""Models of robustbench, with a stand-in for the package that has the same names and habits.
 
+``test_real_robustbench.py`` tries the package itself where it is installed.
+"""
+
+import importlib
 import sys
 from collections.abc import Callable
 from enum import Enum
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +21,8 @@ from torchvision import transforms
 
 from pinprick import BadInput, MissingExtra, UnknownName
 from pinprick.zoo import load_model
+from pinprick.zoo.listing import SOURCES
+from pinprick.zoo.robustbench import all_names
 
 PICTURE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (300, 410, 3), dtype=np.uint8))
 STEPS = transforms.Compose(
@@ -35,6 +42,14 @@ class Threat(Enum):
 
 def make() -> nn.Module:
     return nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(12, 10))
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the package itself is installed, another test may have imported it."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] in ("robustbench", "pyautoattack", "autoattack"):
+            monkeypatch.delitem(sys.modules, name)
 
 
 @pytest.fixture
@@ -151,3 +166,79 @@ def test_a_package_that_lacks_another_is_said(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(BadInput, match="cannot be imported: No module named 'a_module_that_is_not"):
         load_model("robustbench:Some2020Net")
+
+
+AS_ON_PYPI = {  # what version 1.1.1 imports, and what its dependency brings
+    "robustbench/__init__.py": "from .loaders import where\nfrom .eval import attack",
+    "robustbench/loaders.py": "import pkg_resources\n"
+    "def where(): return pkg_resources.resource_filename(__name__, 'helper_files/list.txt')",
+    "robustbench/eval.py": "from autoattack import AutoAttack as attack\n"
+    "from autoattack.state import EvaluationState",
+    "robustbench/model_zoo/__init__.py": "from .enums import *\n"
+    "model_dicts = {Data.cifar10: {Threat.Linf: {'Some2020Net': {}}}}",
+    "robustbench/model_zoo/enums.py": "from enum import Enum\n"
+    "Data = Enum('Data', {'cifar10': 'cifar10'})\nThreat = Enum('Threat', {'Linf': 'Linf'})",
+    "pyautoattack/__init__.py": "AutoAttack = 'the attack'",
+    "pyautoattack/state.py": "EvaluationState = 'its state'",
+}
+
+
+@pytest.fixture
+def as_on_pypi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for path, code in AS_ON_PYPI.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "pkg_resources", None)  # as without an old setuptools
+    return tmp_path
+
+
+def test_modules_that_the_package_does_not_bring_are_lent_to_it(as_on_pypi: Path) -> None:
+    if find_spec("autoattack") is not None:
+        pytest.skip("autoattack is installed, so there is nothing to lend")
+    assert all_names() == ["cifar10/Linf/Some2020Net"]
+    assert "autoattack" not in sys.modules  # the caller's own imports are as before
+    assert sys.modules.get("pkg_resources") is None
+    package = sys.modules["robustbench"]
+    assert package.attack == "the attack"
+    assert package.where() == str(as_on_pypi / "robustbench" / "helper_files" / "list.txt")
+
+
+def test_a_package_without_its_dependency_is_said(as_on_pypi: Path) -> None:
+    for file in (as_on_pypi / "pyautoattack").iterdir():
+        file.unlink()
+    (as_on_pypi / "pyautoattack").rmdir()
+    if find_spec("autoattack") or find_spec("pyautoattack"):
+        pytest.skip("it is installed elsewhere")
+    with pytest.raises(BadInput, match="'autoattack'; install what it lacks with: pip install"):
+        load_model("robustbench:Some2020Net")
+
+
+def test_a_network_that_cannot_be_built_here_is_one_line(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(name: str, **_: Any) -> nn.Module:
+        raise RuntimeError("Found no NVIDIA driver on your system.\nPlease check")
+
+    monkeypatch.setattr(sys.modules["robustbench.utils"], "load_model", load)
+    with pytest.raises(BadInput, match=r"Some2020Net cannot be built here \(Found no NVIDIA dri"):
+        load_model("robustbench:Some2020Net")
+
+
+def test_a_file_that_lacks_weights_is_refused(cache: Path) -> None:
+    path = cache / "cifar10" / "Linf" / "Some2020Net.pt"
+    state = keep(path).state_dict()
+    del state["2.weight"]
+    torch.save(state, path)
+    with pytest.raises(BadInput, match=r"weights of robustbench:Some2020Net do not fit .*2\.weig"):
+        load_model("robustbench:Some2020Net")
+
+
+def test_it_is_ready_once_all_that_comes_with_it_is_there(as_on_pypi: Path) -> None:
+    (source,) = (one for one in SOURCES if one.name == "robustbench")
+    others = [names for names in source.parts if not any(map(find_spec, names.split()))]
+    assert source.ready == (not others)
+    for name in others:
+        (as_on_pypi / f"{name}.py").touch()
+    importlib.invalidate_caches()
+    assert source.ready

@@ -12,7 +12,6 @@ from typing import Any
 from torch import nn
 
 from pinprick.errors import BadInput
-from pinprick.zoo.safe import brief
 from pinprick.zoo.weights import listed
 
 _ONE_AT_A_TIME = threading.RLock()  # the method is swapped for every thread
@@ -46,12 +45,9 @@ def complete_weights(name: str) -> Iterator[Filled]:
         def load(
             net: nn.Module, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
         ) -> Any:
-            try:
-                result = kept(net, state_dict, strict=strict, assign=assign)
-            except RuntimeError as error:
-                raise misfit(name, brief(error)) from error
-            trained = {key for key, _ in net.named_parameters()}
-            lost = [key for key in result.missing_keys if key in trained or key.endswith(_MEASURED)]
+            result = kept(net, state_dict, strict=strict, assign=assign)
+            trained = {key for key, _ in net.named_parameters() if not _is_constant(key)}
+            lost = [one for one in result.missing_keys if one in trained or one.endswith(_MEASURED)]
             if lost:
                 raise misfit(name, f"the file lacks {listed(lost)}")
             filled.note(net)
@@ -62,6 +58,11 @@ def complete_weights(name: str) -> Iterator[Filled]:
             yield filled
         finally:
             nn.Module.load_state_dict = kept  # type: ignore[method-assign]
+
+
+def _is_constant(key: str) -> bool:
+    """Whether it is part of the preprocessing, which robustbench fixes in its code."""
+    return key.rpartition(".")[2] in ("mean", "std", "mu", "sigma")
 
 
 def misfit(name: str, what: str) -> BadInput:

@@ -15,11 +15,12 @@ from typing import Any
 import torch
 
 from pinprick.errors import BadInput, PinprickError
-from pinprick.zoo.complete import Filled, complete_weights
+from pinprick.zoo.complete import Filled, complete_weights, misfit
 from pinprick.zoo.safe import brief, is_refusal, refusal, weights_only
 
 _SILENCE = 60.0  # seconds after which a connection is given up
 _CHECKSUM = "invalid hash value"  # what torch.hub says of a download that was cut
+_MISFIT = "Error(s) in loading state_dict"  # what torch says of names or shapes that differ
 _ONE_AT_A_TIME = threading.RLock()  # the settings are swapped for every thread
 
 
@@ -43,6 +44,8 @@ def fetching(name: str) -> Iterator[Filled]:
     except Exception as error:
         if is_refusal(error):
             raise refusal(f"the checkpoint of {name}", error) from error
+        if _MISFIT in str(error):
+            raise misfit(name, brief(error)) from error
         if _is_damaged(error):
             raise BadInput(
                 f"the weights of {name} are damaged ({brief(error)}); remove them from the cache "
@@ -59,7 +62,7 @@ def fetching(name: str) -> Iterator[Filled]:
 def is_about_weights(error: Exception) -> bool:
     """Whether ``fetching`` has a line for it: the file is missing, damaged or refused."""
     known = isinstance(error, PinprickError | OSError) or is_refusal(error) or _is_damaged(error)
-    return known or _CHECKSUM in str(error)
+    return known or any(words in str(error) for words in (_CHECKSUM, _MISFIT))
 
 
 def _is_damaged(error: Exception) -> bool:

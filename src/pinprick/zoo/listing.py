@@ -17,6 +17,8 @@ class Source:
         form: How a model of it is written.
         what: Which models these are.
         needs: The package that it takes, if any.
+        parts: Modules that come with the package, and that it cannot be imported without; one of
+            several names will do where they stand in one text.
         install: The command that installs it.
         listed: Whether its models can be listed.
     """
@@ -27,11 +29,13 @@ class Source:
     needs: str = ""
     install: str = ""
     listed: bool = False
+    parts: tuple[str, ...] = ()
 
     @property
     def ready(self) -> bool:
-        """Whether the package that it takes is installed."""
-        return not self.needs or find_spec(self.needs) is not None
+        """Whether the package that it takes is installed, and what comes with it."""
+        wanted = (self.needs, *self.parts) if self.needs else ()
+        return all(any(find_spec(one) for one in names.split()) for names in wanted)
 
 
 def _extra(name: str) -> str:
@@ -66,10 +70,11 @@ SOURCES = (
     Source(
         "robustbench",
         "robustbench:[DATASET/[THREAT/]]NAME",
-        "robust models of the RobustBench leaderboard",
+        "robust models of the RobustBench leaderboard; brings timm 1.0.9",
         needs="robustbench",
         install="pip install robustbench",
         listed=True,
+        parts=("autoattack pyautoattack", "gdown", "geotorch", "timm", "torchdiffeq"),
     ),
     Source("file", "file:PATH", "a model of yours: safetensors, .pt, TorchScript, torch.export"),
     Source(

@@ -3,10 +3,18 @@
 A name is written as on the leaderboard, with the dataset and the threat model before it where they
 are not CIFAR-10 and Linf: ``robustbench:imagenet/Linf/Wong2020Fast``. Its networks normalise for
 themselves and its transforms work on 8-bit pixels.
+
+As PyPI has it (1.1.1), the package imports two modules that it does not bring. Both are lent to it.
 """
 
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -16,7 +24,7 @@ from pinprick.data.convert import as_rgb
 from pinprick.errors import BadInput, MissingExtra, UnknownName
 from pinprick.model import Classifier
 from pinprick.types import Picture
-from pinprick.zoo.download import fetching
+from pinprick.zoo.download import fetching, is_about_weights
 from pinprick.zoo.imagenet import imagenet_classes
 from pinprick.zoo.prepare import short_side_and_crop
 from pinprick.zoo.safe import brief
@@ -32,8 +40,13 @@ def load(given: str) -> Classifier:
     from robustbench.utils import load_model
 
     folder = Path(torch.hub.get_dir()) / "robustbench"  # beside torch's other downloads
-    with fetching(f"robustbench:{given}"):
-        net = load_model(name, model_dir=folder, dataset=dataset, threat_model=threat)
+    with fetching(f"robustbench:{given}"), warnings.catch_warnings(action="ignore"):
+        try:
+            net = load_model(name, model_dir=folder, dataset=dataset, threat_model=threat)
+        except Exception as error:  # some of its networks ask for a GPU while they are built
+            if is_about_weights(error):
+                raise
+            raise BadInput(f"robustbench:{given} cannot be built here ({brief(error)})") from error
     facts = _imagenet(threat, name) if dataset == "imagenet" else _small(dataset)
     return Classifier(net.eval(), name=f"robustbench:{given}", **facts)
 
@@ -62,19 +75,50 @@ def all_names() -> list[str]:
 
 def _tables() -> dict[str, dict[str, Any]]:
     try:
-        with warnings.catch_warnings(action="ignore"):  # of its dependencies
+        with warnings.catch_warnings(action="ignore"), _lent_modules():  # of its dependencies
             from robustbench.model_zoo import model_dicts
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "robustbench":
             raise MissingExtra("a model of robustbench", "robustbench") from None
         raise BadInput(
             f"robustbench is installed, but cannot be imported: {brief(error)}; "
-            "install what it lacks, or robustbench again"
+            "install what it lacks with: pip install robustbench"
         ) from None
     return {
         dataset.value: {threat.value: models for threat, models in table.items()}
         for dataset, table in model_dicts.items()
     }
+
+
+@contextmanager
+def _lent_modules() -> Iterator[None]:
+    """While modules that the package imports, but does not bring, are there.
+
+    Its dependency pyautoattack is AutoAttack, which it imports as ``autoattack``. Of
+    ``pkg_resources``, which setuptools has dropped, it calls one function.
+    """
+    lent: dict[str, ModuleType] = {}
+    if not _is_there("autoattack") and _is_there("pyautoattack"):
+        lent["autoattack"] = import_module("pyautoattack")
+        lent["autoattack.state"] = import_module("pyautoattack.state")
+    if not _is_there("pkg_resources"):
+        lent["pkg_resources"] = ModuleType("pkg_resources")
+        vars(lent["pkg_resources"])["resource_filename"] = _resource_filename
+    sys.modules.update(lent)
+    try:
+        yield
+    finally:
+        for name in lent:
+            sys.modules.pop(name, None)
+
+
+def _is_there(name: str) -> bool:
+    return sys.modules.get(name) is not None or find_spec(name) is not None
+
+
+def _resource_filename(module: str, path: str) -> str:
+    """Where a file beside a module is."""
+    return str(Path(sys.modules[module].__file__ or "").parent / path)
 
 
 def _read(given: str) -> tuple[str, str, str]:
