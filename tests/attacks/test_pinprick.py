@@ -253,7 +253,7 @@ def test_a_smaller_budget_is_a_prefix_of_a_larger_one(targeted: bool) -> None:
         attack = Pinprick(max_forwards=most)
         run_attack(attack, Classifier(log), images, labels, targets=targets, allowed=allowed)
         first, *rest = log.seen.values()
-        logs[most] = [seen[:-2] for seen in (first[2:], *(seen[1:] for seen in rest))]
+        logs[most] = [seen[:-2] for seen in (first[3:], *(seen[2:] for seen in rest))]
     for most in (41, 109, 150):
         for shorter, whole in zip(logs[most], logs[210], strict=True):
             assert len(shorter) <= most

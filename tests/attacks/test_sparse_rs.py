@@ -13,6 +13,9 @@ from pinprick.attacks import SparseRS
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 
 
+OWN = 7  # questions of the referee before the attack on one image: 2, and 5 for the noise
+
+
 class Asked:
     """A model that remembers the margin and the image of every question about one image."""
 
@@ -125,7 +128,7 @@ def test_an_image_that_fails_keeps_its_best_try() -> None:
     asked = Asked(model, Goal(labels))
     result = run_attack(SparseRS(k=1, queries=80), Classifier(asked), images, labels)
     assert not result.success.any()
-    asked.margins, asked.images = asked.margins[2:-2], asked.images[2:-2]  # the referee's own
+    asked.margins, asked.images = asked.margins[OWN:-2], asked.images[OWN:-2]  # the referee's own
     assert len(asked.margins) == result.forwards.item() == 80
     best = int(np.argmin(asked.margins))
     assert torch.equal(result.adversarial[0], asked.images[best])
@@ -152,8 +155,8 @@ def test_what_was_found_is_kept_when_the_budget_runs_out(limit: int) -> None:
             ids=torch.tensor([row]),
             max_forwards=limit,
         )
-        assert len(asked.margins) == limit + 4
-        best = 2 + int(np.argmin(asked.margins[2:-2]))
+        assert len(asked.margins) == limit + OWN + 2
+        best = OWN + int(np.argmin(asked.margins[OWN:-2]))
         assert torch.equal(one.adversarial[0], asked.images[best])
         assert torch.equal(held.adversarial[row], asked.images[best])
 
@@ -178,7 +181,7 @@ def test_a_fooled_image_is_asked_about_no_more(
         run_attack(
             SparseRS(k=30, queries=500), Classifier(asked), images[only], labels[only], ids=ids
         )
-        margins = asked.margins[2:-2]
+        margins = asked.margins[OWN:-2]
         assert len(margins) == result.forwards[row]
         assert (torch.tensor(margins[:-1]) >= 0).all()
         assert margins[-1] <= 0
