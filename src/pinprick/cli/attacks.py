@@ -19,7 +19,7 @@ def main(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """List the attacks with the facts from their cards, or show one of them.
+    """List the attacks, or show all that is known about one of them.
 
     With a name: its facts, its settings with their defaults and meaning, its presets, and where it
     differs from its paper.
