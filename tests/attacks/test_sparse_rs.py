@@ -12,7 +12,6 @@ from pinprick import BadInput, Classifier, Goal, build, load_model, run_attack, 
 from pinprick.attacks import SparseRS
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 
-
 OWN = 7  # questions of the referee before the attack on one image: 2, and 5 for the noise
 
 
