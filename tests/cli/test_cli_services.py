@@ -53,7 +53,11 @@ def down():
     return tired(after=0)
 
 
-tired_35, tired_36, tired_37 = (partial(tired, after) for after in (35, 36, 37))
+def __getattr__(name):
+    """tired_35 and the like."""
+    if not name.startswith("tired_"):
+        raise AttributeError(name)
+    return partial(tired, int(name.removeprefix("tired_")))
 
 
 def brittle():
@@ -194,6 +198,14 @@ def test_a_comparison_shows_the_attacks_that_were_done(run: Run, tmp_path: Path)
     assert "brusle" not in shell.out
     document = json.loads((tmp_path / "pinprick-out" / "compare.json").read_text())
     assert [len(row["attacks"]) for row in document["images"]] == [1] * 4
+
+
+def test_pictures_that_were_explained_are_shown(run: Run, tmp_path: Path) -> None:
+    shell = run("explain", "set", "--model", "cli_test_services:tired_100", *FEW)
+    assert shell.status == 2
+    assert "service did not answer" in shell.err.splitlines()[-1]
+    document = json.loads((tmp_path / "pinprick-out" / "explanation.json").read_text())
+    assert 0 < len(document["images"]) < 4
 
 
 def test_a_comparison_goes_on_too(run: Run) -> None:

@@ -101,7 +101,7 @@ def main(
     otherwise: pixels that can be spared are put back before anything is explained.
 
     The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
-    that is no picture; the other files are explained all the same.
+    that is no picture, or a service that stops answering; what was found is shown all the same.
     """
     from collections.abc import Iterator
     from functools import partial
@@ -117,11 +117,12 @@ def main(
         explain_batches,
     )
     from pinprick.cli.folder import Diary, as_json, open_folder
-    from pinprick.cli.place import choose_batch_size, load_on
+    from pinprick.cli.place import check_answered, choose_batch_size, load_on
     from pinprick.cli.roll import Roll
     from pinprick.cli.time_left import TimeLeft
     from pinprick.cli.totals_output import print_totals
     from pinprick.data.pictures import Named
+    from pinprick.errors import PinprickError
     from pinprick.explain.class_maps import as_method
     from pinprick.explain.noise import check_scores
     from pinprick.explain.totals import add_up
@@ -152,6 +153,8 @@ def main(
                 check_layer(classifier, group.images, layer, seen)
             names.extend(group.photos)
             roll.add(group)
+            if not group.photos:  # a service answered for none of them
+                continue
             found = attack_batches(
                 chosen,
                 classifier,
@@ -173,12 +176,20 @@ def main(
     told = explain_batches(
         batches(), classifier, settings, polish=polish, layer=layer, method=seen, quiet=quiet
     )
+    failure: PinprickError | None = None
     with Diary(out / "explanation.json") as diary:  # so that a run that is stopped loses nothing
-        for part in watch(told, total, f"{title}, explained", quiet=quiet):
-            photos = names[len(shown) : len(shown) + len(part)]
-            here = {number - len(shown) for number in drawn}
-            shown += hang_explanations(part, photos, classifier, out, title=title, figures=here)
-            diary.write(partial(explain_document, part, shown, roll, classifier, settings, words))
+        try:
+            for part in watch(told, total, f"{title}, explained", quiet=quiet):
+                photos = names[len(shown) : len(shown) + len(part)]
+                here = {number - len(shown) for number in drawn}
+                shown += hang_explanations(part, photos, classifier, out, title=title, figures=here)
+                diary.write(
+                    partial(explain_document, part, shown, roll, classifier, settings, words)
+                )
+        except PinprickError as stop:
+            if not shown:
+                raise
+            failure = stop  # said once all that was found is shown
         totals = None if asked is None else add_up([one.explanation for one in shown])
         diary.write(
             partial(explain_document, part, shown, roll, classifier, settings, words, totals)
@@ -194,5 +205,8 @@ def main(
         remark(
             f"{'figures and explanation.json are' if figured else 'explanation.json is'} in {out}"
         )
+    if failure is not None:
+        raise failure
+    check_answered(classifier)
     if roll.unreadable:
         raise typer.Exit(2)

@@ -36,7 +36,8 @@ _LINES = 40  # a longer table is cut
 def print_explanations(title: str, shown: Sequence[ExplainedPicture], roll: Roll) -> None:
     """Two tables, what the attack did and what the groups do, and what their columns mean."""
     typer.echo(title)
-    pairs = zip(shown, roll.label_words, strict=True)
+    labels = roll.label_words[: len(shown)]  # a run may have stopped before the last
+    pairs = zip(shown, labels, strict=True)
     _print(_ATTACKED, [_attack_cells(*pair) for pair in pairs])
     right = [one for one in shown if one.row.correct]
     fooled = sum(one.row.success for one in right)
