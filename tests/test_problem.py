@@ -1,5 +1,6 @@
 """What an attack is given: it cuts, it counts, and it keeps to the limits."""
 
+import time
 from typing import Any
 
 import pytest
@@ -325,3 +326,31 @@ def test_a_failure_comes_before_the_budget(
     assert problem.tally.forwards.tolist() == [2, 2, 2, 0, 2, 2]
     assert problem.tally.out_of_budget.tolist() == [True, True, True, False, True, True]
     assert problem.refused.all()
+
+
+def test_the_clock_refuses_everyone_once_the_time_is_over(
+    linear: Classifier, images: Tensor, labels: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    with torch.no_grad():
+        clean = linear(images)
+    problem = make(linear, images, labels, clean_logits=clean, deadline=5.0)
+    problem.logits(images)
+    assert not problem.may_refuse  # so that no device is waited for
+    now[0] = 5.0
+    part = problem[torch.tensor([1, 4])]
+    assert torch.equal(part.logits(images[:2]), clean[[1, 4]])
+    assert part.all_refused
+    assert problem.tally.out_of_time.tolist() == [False, True, False, False, True, False]
+    assert problem.tally.forwards.tolist() == [1] * 6
+
+
+def test_a_problem_without_gradients_counts_with_the_whole(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels)
+    closed = problem.without_gradients()
+    assert (closed.gives_gradients, problem.gives_gradients) == (False, True)
+    closed.logits(images)
+    assert problem.tally.forwards.tolist() == [1] * 6

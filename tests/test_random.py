@@ -165,3 +165,18 @@ def test_whole_numbers_are_even_and_below_their_end() -> None:
 def test_a_draw_without_a_shape_is_one_number_an_image() -> None:
     assert Streams(0, IDS).uniform(step=0, use="test").shape == (64,)
     assert Streams(0, IDS[:0]).uniform(3, step=0, use="test").shape == (0, 3)
+
+
+def test_reseeded_streams_are_others_and_belong_to_the_image_too() -> None:
+    streams = Streams(3, torch.arange(6))
+    other = streams.reseeded(1)
+    assert not torch.equal(other.uniform(5, step=0, use="a"), streams.uniform(5, step=0, use="a"))
+    assert torch.equal(
+        other.uniform(5, step=0, use="a"), streams.reseeded(1).uniform(5, step=0, use="a")
+    )
+    rows = torch.tensor([4, 0])
+    for cut in (streams[rows].reseeded(1), other[rows]):
+        drawn = cut.uniform(5, step=2, use="b")
+        assert torch.equal(drawn, other.uniform(5, step=2, use="b")[rows])
+    second = streams.reseeded(2).uniform(5, step=0, use="a")
+    assert not torch.equal(other.uniform(5, step=0, use="a"), second)
