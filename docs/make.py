@@ -1,8 +1,9 @@
 """Makes again what the pages hold of the program's own making; ``scripts/docs`` runs it.
 
-The table of attacks comes from the cards. The pictures are figures as ``pinprick attack`` and
-``pinprick explain`` write them, of the rocket of the demo, by the default attack on the embedded
-model; those of the explanation are made smaller, since a page need not be heavy.
+The table of attacks comes from the cards, and so does where each differs from its paper. The
+pictures are figures as ``pinprick attack`` and ``pinprick explain`` write them, of the rocket of
+the demo, by the default attack on the embedded model; those of the explanation are made smaller,
+since a page need not be heavy.
 """
 
 import re
@@ -14,8 +15,10 @@ from pathlib import Path
 
 from PIL import Image, ImageColor
 
+from pinprick.attacks import ATTACKS
 from pinprick.data.photographs import read_photographs
 from pinprick.report.attack_table import attack_table
+from pinprick.report.differences import with_differences
 from pinprick.report.kinds import LOOKS
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +34,14 @@ def make_table() -> None:
     text, found = TABLE.subn(lambda _: f"{table}\n", README.read_text(encoding="utf-8"))
     assert found == 1, "README has lost the marks around its table"
     README.write_text(text, encoding="utf-8")
+
+
+def make_differences() -> None:
+    """Put what the cards say into the pages of the methods."""
+    for name, attack in ATTACKS.items():
+        page = ROOT / "docs" / "methods" / f"{name}.md"
+        text = with_differences(page.read_text(encoding="utf-8"), attack.card)
+        page.write_text(text, encoding="utf-8")
 
 
 def make_picture() -> None:
@@ -66,7 +77,12 @@ def _run(command: str, folder: str, *more: str) -> None:
     subprocess.run(["pinprick", command, rocket, "--out", folder, *more], check=True)
 
 
-MAKERS = {"table": make_table, "picture": make_picture, "explanation": make_explanation}
+MAKERS = {
+    "table": make_table,
+    "differences": make_differences,
+    "picture": make_picture,
+    "explanation": make_explanation,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MAKERS:

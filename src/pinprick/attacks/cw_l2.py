@@ -55,10 +55,13 @@ class CWL2(Attack):
         masked=True,
         paper="arXiv:1608.04644",
         differences=(
-            "The distance is to the image itself, not to what is left of it after tanh and back.",
-            "Values that may not change are kept out of u.",
-            "The gradient of the hinge is that of the margin where the goal has not been met with "
-            "confidence, so that a tie is pushed on, too.",
+            "The distance is to the image itself; in the authors' code it is to what tanh and "
+            "back leave of it, up to a millionth away.",
+            "Values that may not change are left out of `u`.",
+            "The hinge pushes at a tie, too.",
+            "With ten searches or more, the authors' code uses the last one to try the largest "
+            "working `c` again; here it goes on halving.",
+            "Images that stand still leave one by one, not the batch as a whole.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

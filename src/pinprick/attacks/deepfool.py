@@ -49,12 +49,13 @@ class DeepFool(Attack):
         masked=True,
         paper="arXiv:1511.04599",
         differences=(
-            "The image stays in [0, 1] and changes only where it is allowed to, so values that "
-            "stand at the edge of the box and would leave it are taken out of w.",
-            "Where nothing is left, the image is given up.",
+            "The image stays in [0, 1] and in the mask; the authors work without a box, in "
+            "normalised space. Values at the edge of the box that would leave it are taken out "
+            "of `w`.",
+            "Where no value can move, the image is given up and stays clean.",
             "The length 1e-4 on top of each step is that of the authors' code.",
-            "The label left is the one of the goal, which is the predicted one for every image "
-            "that reaches an attack.",
+            "The label left is the true one, which is the predicted one for every image that "
+            "reaches an attack.",
         ),
     )
 

@@ -50,10 +50,12 @@ class DIFGSM(Attack):
         random=True,
         paper="arXiv:1803.06978",
         differences=(
-            "By default the image shrinks inside its own size, which suits every network; "
-            "resize='enlarge' is the paper's and needs one that takes larger images.",
-            "Each image draws its own T, where the authors draw one for a batch, and may touch "
-            "any edge of the canvas, where theirs stays a pixel off two of them.",
+            "By default the image shrinks inside its own size, which suits every network. "
+            '`resize="enlarge"` is the paper\'s and needs a network that takes larger images.',
+            "Each image draws its own view; the authors draw one per batch.",
+            "Offsets run over every place that the image fits in; the authors' never reach the "
+            "last.",
+            "Both sides of an image that is not square shrink by one draw.",
         ),
     )
 

@@ -52,9 +52,15 @@ class LBFGS(Attack):
         masked=True,
         paper="arXiv:1312.6199",
         differences=(
-            "The norm is squared, which keeps the function smooth at the clean image.",
+            "The norm is squared, so that the objective is smooth at the clean image.",
+            "The paper prints the least `c`. As `c` stands on the norm, the largest that still "
+            "fools is meant, and is sought here.",
             "Every image on the way is judged, not only the minima.",
             "Each search begins at the last minimum.",
+            "Points lie on a grid of 2^-22, so that the last bit of the network's answer, which "
+            "depends on the batch size, does not grow into another search.",
+            "The paper has no untargeted form. Here it is the cross-entropy between the label "
+            "and its strongest rival.",
         ),
     )
 

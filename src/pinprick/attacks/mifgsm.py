@@ -42,9 +42,9 @@ class MIFGSM(Attack):
         masked=True,
         paper="arXiv:1710.06081",
         differences=(
-            "A zero gradient adds nothing to the momentum; the authors' code divides by zero "
-            "there.",
-            "The label left is the true one; the authors' competition code takes the prediction.",
+            "A zero gradient adds nothing to `g`; the authors' code divides by zero there.",
+            "The label is the true one; the authors' competition code takes the prediction of "
+            "the ensemble.",
         ),
     )
 

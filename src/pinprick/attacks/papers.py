@@ -4,6 +4,8 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from pinprick import __version__
+
 
 class Paper(NamedTuple):
     """Where an attack was published.
@@ -270,7 +272,8 @@ def bibtex(name: str) -> str:
         [
             "@software{pinprick,",
             "  author = {{The Pinprick authors}},",
-            "  title = {Pinprick: the fewest pixels that fool an image classifier},",
+            "  title = {Pinprick},",
+            f"  version = {{{__version__}}},",
             "}",
         ]
     )

@@ -51,9 +51,8 @@ class PGD(Attack):
         random=True,
         paper="arXiv:1706.06083",
         differences=(
-            "The margin loss is the plain logit gap.",
-            "It does not level off once the goal is met, so the authors' floor of 50 logits is "
-            "not needed.",
+            "The margin loss is the plain logit gap; the authors' is `-relu(margin + 50)`. "
+            "Neither levels off once the goal is met.",
         ),
     )
 

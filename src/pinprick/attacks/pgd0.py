@@ -61,12 +61,16 @@ class PGD0(Attack):
         random=True,
         paper="arXiv:1909.05040",
         differences=(
-            "The step is given as the mean over the elements, so that one setting serves all "
-            "image sizes (the authors' 120000/255 for CIFAR-10 are 0.153 an element).",
-            "The last image of a restart is looked at, too, ties never exceed k, and the losses "
-            "of a batch are added, not averaged.",
-            "It heads for targets, counts elements if asked, and seeks the smallest k with "
-            'k="smallest", where a restart begins at the sparsest image found so far.',
+            "The step is a mean over the elements, so that one setting serves all sizes; the "
+            "authors' 120000/255 for CIFAR-10 are 0.153 per element.",
+            "The last image of a restart is judged, too; the authors' code never does.",
+            "Ties never exceed `k`.",
+            "The losses of a batch are added, not averaged, so that the step does not depend on "
+            "the batch.",
+            "The authors' noise of 1e-12 is left out.",
+            "An image that never fools keeps its try of the lowest loss.",
+            'Targets, elements and `k="smallest"` are ours; there a restart begins at the '
+            "sparsest image found so far.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

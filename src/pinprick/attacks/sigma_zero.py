@@ -56,10 +56,12 @@ class SigmaZero(Attack):
         masked=True,
         paper="arXiv:2402.01879",
         differences=(
-            "It heads for targets, too, by the margin of the goal; the authors' code and those "
-            "after it leave labels only.",
-            "Elements that may not change have no gradient.",
-            "With stop_at an image leaves the batch as soon as it needs no more elements than "
+            "Targets are reached by the margin of the goal; the published code refuses them.",
+            "Elements that may not change get no gradient, and do not count in its norm.",
+            "The update is worked out in single precision at least.",
+            "The learning rate follows the authors' code; adv-lib's follows the schedule one "
+            "step late.",
+            "`stop_at` is ours: an image leaves the batch once it needs no more elements than "
             "that.",
         ),
     )

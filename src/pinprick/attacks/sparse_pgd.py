@@ -65,11 +65,14 @@ class SparsePGD(Attack):
         paper="arXiv:2405.05075",
         revision=2,
         differences=(
-            "It heads for targets, where the authors' code ignores them.",
-            "The count of idle steps belongs to the image (in the authors' code it depends on the "
-            "batch), and a fresh m is not moved by the gradient of the mask before it.",
-            'It counts elements if asked, and seeks the smallest k with k="smallest", beginning '
-            "at the sparsest image found so far.",
+            "Targets are headed for; the authors' code ignores them.",
+            "Patience belongs to each image; in the authors' code the count goes on while any "
+            "other image of the batch is stuck.",
+            "A fresh `m` is not moved by the gradient of the mask before it.",
+            "The image after the last step is judged, too.",
+            "An image that never fools keeps its try of the lowest loss.",
+            'Elements and `k="smallest"` are ours; there a search begins at the sparsest image '
+            "found so far.",
         ),
     )
 

@@ -54,9 +54,7 @@ class TIFGSM(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:1904.02884",
-        differences=(
-            "With input diversity on, the differences of DI-FGSM hold; otherwise there are none.",
-        ),
+        differences=("With `diversity`, the differences are those of `difgsm`.",),
     )
 
     eps: float = 16 / 255

@@ -67,14 +67,16 @@ class BruSLe(Attack):
         paper="arXiv:2404.05311",
         revision=2,
         differences=(
-            "An image that never fools keeps its best mask, not the last one.",
-            "The random masks may fool, too, and lie where s differs from x, so that no pixel is "
-            "wasted.",
-            "There is no query more than allowed.",
-            "The margin is that of the logits: that of probabilities is 1 for all masks where the "
-            "model is sure.",
-            'It seeks the smallest k with k="smallest", where s stays and the random masks are '
-            "parts of the sparsest found so far.",
+            "An image that never fools keeps its best mask; the authors' code gives back the "
+            "last one tried.",
+            "The random masks may fool, too, and lie where `s` differs from `x`, so that no "
+            "pixel is wasted.",
+            "No query is made beyond the limit.",
+            "The margin is that of the logits, with the best of the other classes: that of "
+            "probabilities is 1 for all masks where the model is sure.",
+            "Any number of channels and any height and width will do.",
+            'The mask of allowed places and `k="smallest"` are ours; there `s` stays, and the '
+            "random masks are parts of the sparsest found so far.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

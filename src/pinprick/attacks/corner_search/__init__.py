@@ -60,15 +60,18 @@ class CornerSearch(Attack):
         random=True,
         paper="arXiv:1909.05040",
         differences=(
-            "An image leaves as soon as a block of its sets holds one that fools, and the "
-            "sparsest of the block is kept.",
-            "Where there are more than singles jumps, as in large images, so many are drawn at "
-            "random.",
-            "There is a ranking for each of the rivals most likely classes, not for all (the "
-            "authors' code knows ten classes).",
-            "It heads for targets by the lead of the rivals over the target.",
-            "Both ends of the σ-map are taken from the clean pixel, where the authors' code goes "
-            "on from the first to the second.",
+            "Of a block of 64 sets the sparsest that fools is kept; the authors' code takes the "
+            "first.",
+            "Where there are more than `singles` jumps, as in large images, so many are drawn "
+            "at random.",
+            "Two jumps at one pixel count as the first of them, and jumps that change nothing "
+            "are not asked about.",
+            "There is a ranking for each of the `rivals` most likely classes, of any number of "
+            "classes; the authors' code knows ten.",
+            "The targeted form is ours, by the lead of the rivals over the target.",
+            "Both ends of the sigma-map are taken from the clean pixel; in the authors' code "
+            "the second jump starts where the first ended, and sets add what single jumps "
+            "multiplied.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -60,10 +60,14 @@ class CWL0(Attack):
         masked=True,
         paper="arXiv:1608.04644",
         differences=(
-            "Values changed by less than 0.0001 are shown to the model as they were, so that what "
-            "is counted is what was judged.",
+            "Values changed by less than 0.0001 are put back before the model is asked, so that "
+            "what is counted is what was judged; the authors' code counts them as unchanged but "
+            "leaves them in.",
             "Every image on the way is judged, and the sparsest that fooled is kept.",
-            "share and halve make rounds larger and take back those that were too large.",
+            "The distance is to the image itself.",
+            "An untargeted goal is treated like a targeted one, by the margin.",
+            "`share` and `halve` are ours: they make rounds larger, and take back those that "
+            "were too large.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

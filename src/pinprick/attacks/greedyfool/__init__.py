@@ -58,11 +58,17 @@ class GreedyFool(Attack):
         paper="arXiv:2010.13773",
         revision=2,
         differences=(
-            "A formula stands in for the distortion map, which the paper trains a network for.",
-            "The average over neighbours is in two dimensions (the authors' code averages along "
-            "the rows of the flattened image), the second stage has tenths of eps for scales "
-            "where theirs has levels of the 8-bit grid, and the label left is that of the goal.",
-            "An image that nothing moves is given up.",
+            "The paper's distortion map comes from a network trained on ImageNet; a formula "
+            "stands in for it. An image without structure has weight 1 everywhere.",
+            "The weight is averaged over 3 x 3 pixels; the authors' code averages along the "
+            "rows of the flattened image, across their ends.",
+            "The scales of the second stage are tenths of `eps`; the authors' are multiples of "
+            "`eps / 10` in whole levels of the 8-bit grid, 0 among them.",
+            "Targets come with the margin of the goal; the paper describes them, the published "
+            "code leaves them out.",
+            "The label left is that of the goal.",
+            "An image that nothing moves any more is given up.",
+            "The variant for transfer, which goes on to a margin, is left out.",
         ),
     )
 

@@ -63,11 +63,14 @@ class HopSkipJump(Attack):
         differences=(
             "The nearest image seen is given back, not the last.",
             "Nothing is finer than the images' own numbers: bisections and halvings end there, "
-            "and delta is no smaller.",
-            "Every other try at a start is salt and pepper, as uniform noise is often of one "
-            "class.",
+            "and delta is no smaller than twice their spacing. In single precision the authors' "
+            "tolerance for l-infinity cannot be met.",
+            "Noise goes to the boundary at once, without the blending before it, which is on "
+            "the same line in l2.",
+            "Every other try at a start is salt and pepper: to some models all uniform noise is "
+            "of one class.",
             "What is left of the queries at the end goes to a last, shorter estimate.",
-            "The mask is ours.",
+            "The mask of allowed places is ours.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"quick": {"queries": 1000}}

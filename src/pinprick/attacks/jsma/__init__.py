@@ -57,12 +57,13 @@ class JSMA(Attack):
         paper="arXiv:1511.07528",
         revision=2,
         differences=(
-            "Without targets it heads for each of the rivals most likely classes in turn, until "
-            "any class but the label wins, and keeps the sparsest; the paper has no such form.",
-            "The best pair is found exactly in memory linear in the image (pairs.py).",
-            "The slope of the logarithm stands for that of the softmax: it ranks alike and does "
-            "not vanish where the network is sure.",
-            "Single elements, and elements that go both ways, are for those who ask.",
+            "Without targets the paper has no form. Here the `rivals` most likely classes are "
+            "headed for in turn, any class but the label will do, and the sparsest image is "
+            "kept.",
+            "The slope is that of the logarithm of the softmax: it ranks alike and does not "
+            "vanish where the network is sure.",
+            "The best pair is found exactly, in memory linear in the size of the image.",
+            '`direction="both"` and single elements are ours.',
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -58,14 +58,15 @@ class OnePixel(Attack):
         random=True,
         paper="arXiv:1710.08864",
         differences=(
-            "An image leaves as soon as it is fooled, not at a given probability, and at the "
-            "latest 64 individuals afterwards.",
-            "A number that leaves its range is drawn again, as in later codes; the paper does not "
-            "say.",
-            'strategy="best1" has the best individual in place of X[r1], as these codes do.',
-            "Of two pixels of an individual in one place, the first counts.",
+            "An image leaves as soon as it is fooled, at the latest a block of individuals "
+            "afterwards; the paper goes on to a probability of 90 % of the target, or below 5 % "
+            "of the label.",
+            "A number that leaves its range is drawn again, uniformly, as in later codes; the "
+            "paper does not say.",
+            "Of two pixels of an individual in one place the first counts, on every device.",
+            "An image that never fools keeps its best individual.",
             "Under a mask the pixels lie in the smallest rectangle around what may change.",
-            'k="smallest" is ours.',
+            '`strategy="best1"`, which later codes use, and `k="smallest"` are not in the paper.',
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -76,12 +76,16 @@ class SAMOO(Attack):
         paper="Black-box sparse adversarial attack via multi-objective optimisation, CVPR 2023",
         revision=2,
         differences=(
-            "Crossing is as in the paper (theirs copies the first parent onto itself).",
+            "Crossing is as in the paper; in the authors' code the second child copies the "
+            "first parent onto itself, and places are drawn with replacement.",
+            "A child has to be better than a parent to take its place.",
+            "All queries are spent, as the paper says; the authors' code stops at a squared l2 "
+            "norm of 1e-5, which hardly ever happens.",
             "Where fewer pixels are left outside the set than are to be replaced, so many are; "
             "where none are, members get new directions.",
-            "A child has to be better than the parents to take a place.",
-            "An image that may leave once fooled (shrink=False), elements, and the smallest k are "
-            "ours.",
+            "Images need not be square.",
+            "An image that never fools keeps its try of the lowest loss.",
+            '`shrink=False`, masks, elements and `k="smallest"` are ours.',
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

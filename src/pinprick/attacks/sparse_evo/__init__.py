@@ -63,12 +63,13 @@ class SparseEvo(Attack):
         starts=True,
         paper="arXiv:2202.00091",
         differences=(
-            "Where no smaller set fools, a first member is the whole set, not one of infinite "
-            "distance.",
-            "A set that lacks one pixel of the best is asked about once, and an image leaves when "
-            "there is none left to ask about.",
-            "No query is made beyond the limit, and those for the noise count.",
-            "Elements and the mask are ours.",
+            "Where no smaller set fools, a first member is the whole set; in the authors' code "
+            "it stays at infinite distance.",
+            "A set that lacks one pixel of the best is asked about once, and an image leaves "
+            "when there is none left to ask about.",
+            "The queries for the noise are counted, and none is made beyond the limit.",
+            "A noisy pixel has a random colour.",
+            "Elements and the mask of allowed places are ours.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -77,13 +77,16 @@ class SparseRS(Attack):
         paper="arXiv:2006.12834",
         revision=2,
         differences=(
-            "An image that never fools keeps its try of the lowest loss, where theirs gives the "
-            "clean one back.",
-            "Each image draws which pixels are swapped for itself.",
-            "Where fewer than m pixels are left to come in, so many are swapped; where none are, "
-            "m get new colours.",
-            'It seeks the smallest k with k="smallest", where a search begins at k pixels of the '
-            "sparsest image found so far.",
+            "An image that never fools keeps its try of the lowest loss; the authors' code "
+            "gives the clean one back.",
+            "Each image draws which pixels are swapped; in the authors' code the places in the "
+            "set are the same for all images of a batch.",
+            "The prediction alone decides what fools; in the authors' code a margin of zero does.",
+            "Where fewer than m pixels are left to come in, so many are swapped; where the set "
+            "holds all that may change, m of them get new colours.",
+            "Towards targets `k` stays at 50 unless given; the paper has 150.",
+            'Masks and `k="smallest"` are ours; there a search begins at pixels of the sparsest '
+            "image found so far.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -55,12 +55,14 @@ class SparseFool(Attack):
         masked=True,
         paper="arXiv:1811.02248",
         differences=(
-            "DeepFool, too, stays in the box and in the mask.",
-            "The label left is always the one of the goal, also where x_i is across already.",
+            "DeepFool inside it stays in the box and in the mask, too; the authors work in "
+            "normalised space, where the channels weigh otherwise.",
+            "The label left is always that of the goal, also where `x_i` is across already.",
             "Where DeepFool does not get across, the class that came nearest is headed for; the "
-            "authors divide zero by zero there.",
-            "Where the plane lies behind x_i, one as far ahead takes its place; theirs walks on "
-            "until everything is changed.",
+            "authors' code divides zero by zero there and stands still.",
+            "Where the plane lies behind `x_i`, one as far ahead takes its place; the authors' "
+            "code walks on until everything is changed.",
+            "Elements are counted, since elements are what it chooses; the paper reports pixels.",
         ),
     )
 

@@ -69,13 +69,19 @@ class StrAttack(Attack):
         paper="arXiv:1808.01664",
         revision=2,
         differences=(
-            "The variables y and z are kept in the box, which the authors' code leaves to w alone.",
-            "Groups tile the image, smaller at its far edges, and do not overlap.",
-            "In the refinement z is a mean, where the authors' has rho (d + u) above and so draws "
-            "the change to zero.",
-            "The weight, the share and the best are each image's own.",
-            "The image of the fewest elements is kept; keep=l2 keeps the nearest, as in the paper.",
-            "With halve, fewer elements are put back after a round in vain.",
+            "Of all images that fooled, the one of fewest elements is kept; the authors' code "
+            'keeps the nearest in l2, as does `keep="l2"`.',
+            "`y` and `z` are kept in the box; in the authors' code only `w` is, and what is "
+            "returned may leave it.",
+            "Every image has its own weight; in the authors' code every gradient is multiplied "
+            "by the sum of the weights of the batch.",
+            "The share to put back is each image's own, not the batch's.",
+            "A search has worked where it has fooled, whether or not that was the best so far.",
+            "Groups tile the image, with smaller ones at the far edges, and do not overlap.",
+            "`z` of the refinement is a mean. The published one has `rho (d + u)` above and `2 "
+            "rho` below, which draws the change towards zero in every step: by a factor of 0.57 "
+            "at rho = 15.",
+            "`halve` is ours: after a round in vain, half the share is put back from then on.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -92,18 +92,22 @@ class WIFGSM(Attack):
         paper="Towards interpretable adversarial examples via sparse adversarial attack, 2025",
         revision=2,
         differences=(
-            "The loss is scaled per step and image, since with the printed step size no gate "
-            "opens; loss_scale=1e5 gives the constant of the authors' code.",
-            "Each image finds its own tau, starting from 0.30; a number given as tau stays as it "
-            "is.",
-            "Gates are held below Omega while they are learnt, so that every candidate lies in "
-            "the box.",
-            "Omega is the room on the side that delta points to; the printed one has no room "
-            "where a value is 0 or 1.",
-            "Where no gate fooled after all steps, all are opened and shut again from there.",
+            "The gradient is divided by its largest value over the gates, per image and step, "
+            "and scaled by `(1 - momentum) / (lr eps)`; as printed no gate ever opens. The "
+            "authors' code multiplies by 1e5, as does `loss_scale=1e5`.",
+            "Each image finds its own `tau`, starting from the printed 0.30, and `lam` goes "
+            "with it; a number given as `tau` stays as it is.",
+            "`w` is held below `Omega`, so that `x + w delta` stays in [0, 1] while gates are "
+            "learnt; `bounded=False` leaves that out.",
+            "`Omega` is the room on the side that `delta` points to; the printed one, "
+            '`box="symmetric"`, has none where a value is 0 or 1.',
+            "Where a gate is shut, the slope is that of Algorithm 1, not that of Equation 20, "
+            'which is `penalise="open"`.',
+            "Where no gates have fooled after all steps, all are opened and the steps are taken "
+            "anew.",
             "The sparsest valid image that met the goal is returned, not the last.",
             "Where the start does not change the class, it is run again towards the strongest "
-            "other class.",
+            "other class, as in Algorithm 1.",
         ),
     )
 
