@@ -51,8 +51,8 @@ class Asked:
         return logits
 
     def questions(self) -> tuple[Tensor, Tensor]:
-        """All but the referee's own, of a run on a single image."""
-        return torch.cat(self.images)[2:-2], torch.cat(self.logits)[2:-2]
+        """All but the referee's own, of a run on a single image: 2 and 5 for the noise, then 2."""
+        return torch.cat(self.images)[7:-2], torch.cat(self.logits)[7:-2]
 
 
 # Individuals
