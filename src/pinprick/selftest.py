@@ -5,6 +5,7 @@ boundary and the passes spent can all be worked out. Where a verdict fails, numb
 device are not to be trusted. Attacks with a quick preset are tried under that.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -92,7 +93,7 @@ ROOMS = {  # a line for each attack that changes a given number of elements or p
 
 def give_room(attack: Attack, optimum: Tensor) -> Attack:
     """The attack with as many changes as its room allows, where ``optimum`` is the fewest."""
-    most = int(ROOMS[attack.card.name].times * optimum.max().item() + 0.999)
+    most = math.ceil(ROOMS[attack.card.name].times * optimum.max().item())
     return cast(Attack, replace(cast(Any, attack), k=most))
 
 

@@ -97,9 +97,7 @@ def _plain(exam: Exam, model: Classifier, few: Dataset, seed: int) -> tuple[dict
             model,
             part.images(model),
             part.labels,
-            ids=part.indices,
-            seed=seed,
-            batch_size=_batch_size(model, part),
+            **_how(model, part, seed),
         ):
             right += int(result.correct.sum())
             left.append(~result.success)
@@ -130,18 +128,10 @@ def _strong(exam: Exam, model: Classifier, few: Dataset, left: Mask, seed: int) 
     """
     rows = _spread_rows(len(few), exam.strong_images)
     pgd = strong_pgd(exam.exam_eps, exam.strong_steps, exam.strong_restarts)
-    survivors = few[rows[left[rows]]]
-    stood = torch.zeros(len(rows), dtype=torch.bool)
-    if len(survivors):
-        stood[left[rows]] = stay_correct(
-            pgd,
-            model,
-            survivors.images(model),
-            survivors.labels,
-            ids=survivors.indices,
-            seed=seed,
-            batch_size=_batch_size(model, survivors),
-        )
+    part = few[rows]
+    stood = stay_correct(
+        pgd, model, part.images(model), part.labels, among=left[rows], **_how(model, part, seed)
+    )
     return {
         "accuracy": _mean(stood),
         "pgd_accuracy": _mean(left[rows]),
@@ -157,11 +147,7 @@ def _strong(exam: Exam, model: Classifier, few: Dataset, left: Mask, seed: int) 
 def _few_elements(exam: Exam, model: Classifier, few: Dataset, seed: int) -> dict[str, Any]:
     """Accuracy with few elements changed: by Pinprick, and by the worst case with Sparse-RS."""
     images, labels = few.images(model), few.labels
-    how: dict[str, Any] = {
-        "ids": few.indices,
-        "seed": seed,
-        "batch_size": _batch_size(model, few),
-    }
+    how = _how(model, few, seed)
     needed = torch.cat(
         [
             result.needed_elements
@@ -190,9 +176,11 @@ def _few_elements(exam: Exam, model: Classifier, few: Dataset, seed: int) -> dic
     }
 
 
-def _batch_size(model: Classifier, data: Dataset) -> int | None:
+def _how(model: Classifier, data: Dataset, seed: int) -> dict[str, Any]:
+    """The arguments that every attack of the exam shares."""
     on_gpu = model.device is not None and model.device.type == "cuda"
-    return _BLOCK if on_gpu and data.pixels is not None else None
+    batch_size = _BLOCK if on_gpu and data.pixels is not None else None
+    return {"ids": data.indices, "seed": seed, "batch_size": batch_size}
 
 
 def _share(part: int, whole: int) -> float:
