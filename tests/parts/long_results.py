@@ -1,5 +1,6 @@
 """Adversarial images that change more than they need to, for what shortens them."""
 
+from collections.abc import Callable
 from typing import TypeVar
 
 import torch
@@ -80,3 +81,17 @@ def cut_on_the_way(whole: Work, other: Work, rows: Tensor) -> Work:
         cut.step()
     assert torch.equal(cut.found.images, whole.found.images[rows])
     return cut
+
+
+def shortened_with_and_without_company(
+    shorten: Callable[[Problem, Best, Units], object],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The tied case before, and its first image shortened beside the other one and alone."""
+    problem, adv = tied_case()
+    units, shortened = Units("elements"), []
+    for rows in (torch.arange(2), torch.tensor([0])):
+        part = problem[rows]
+        found = as_found(adv[rows], part.images, units)
+        shorten(part, found, units)
+        shortened.append(found.images[0])
+    return adv[0], shortened[0], shortened[1]

@@ -13,6 +13,7 @@ from parts.long_results import (
     guesses,
     long_case,
     problem_of,
+    shortened_with_and_without_company,
     tied_case,
 )
 from pinprick import Classifier, Goal
@@ -145,16 +146,11 @@ def test_a_cut_goes_on_as_if_the_others_were_there(
 
 
 def test_where_units_are_worth_the_same_company_makes_no_difference() -> None:
-    problem, adv = tied_case()
-    units = Units("elements")
-    shortened = []
-    for rows in (torch.arange(2), torch.tensor([0])):
-        part = problem[rows]
-        found = as_found(adv[rows], part.images, units)
-        put_back(part, found, units, 200)
-        shortened.append(found.images[0])
-    assert torch.equal(*shortened)
-    assert (shortened[0] != adv[0]).any()
+    before, beside, alone = shortened_with_and_without_company(
+        lambda part, found, units: put_back(part, found, units, 200)
+    )
+    assert torch.equal(beside, alone)
+    assert (beside != before).any()
 
 
 def test_of_units_that_came_as_near_the_first_are_tried_again() -> None:

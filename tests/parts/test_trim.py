@@ -13,7 +13,7 @@ from parts.long_results import (
     guesses,
     noisy,
     problem_of,
-    tied_case,
+    shortened_with_and_without_company,
 )
 from pinprick import Classifier, Goal, Problem
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
@@ -159,13 +159,8 @@ def test_a_cut_goes_on_as_if_the_others_were_there() -> None:
 
 
 def test_where_units_are_worth_the_same_company_makes_no_difference() -> None:
-    problem, adv = tied_case()
-    units = Units("elements")
-    shortened = []
-    for rows in (torch.arange(2), torch.tensor([0])):
-        part = problem[rows]
-        found = as_found(adv[rows], part.images, units)
-        trim(part, found, units, 60, "test")
-        shortened.append(found.images[0])
-    assert torch.equal(*shortened)
-    assert (shortened[0] != adv[0]).any()
+    before, beside, alone = shortened_with_and_without_company(
+        lambda part, found, units: trim(part, found, units, 60, "test")
+    )
+    assert torch.equal(beside, alone)
+    assert (beside != before).any()
