@@ -17,7 +17,7 @@ import torch
 from sparsity import read_data, right_ones
 
 from pinprick import load_model, run_attack
-from pinprick.attacks import pinprick
+from pinprick.attacks.pinprick import attack as pinprick
 from pinprick.attacks.pinprick.plan import Stage, stages
 
 Plan = Callable[..., Iterator[Stage]]

@@ -26,14 +26,14 @@ import torchvision
 from torch import nn
 
 from pinprick import __version__, load_model
-from pinprick.aside import aside
+from pinprick.files import aside
 from pinprick.train.exam import take_exam
 from pinprick.train.material import fingerprint, read_material
 from pinprick.train.plan import build_plan, describe_plan, read_plan, what_decides
 from pinprick.zoo import shipped
 from pinprick.zoo.card import ModelCard, read_card
 from pinprick.zoo.facts import l0_attack, percent, under
-from pinprick.zoo.save import CARD
+from pinprick.zoo.saved_folder import CARD
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED = ROOT / "docs" / "cards"

@@ -45,7 +45,7 @@ def read_case(spec: str | None, device: str, count: int) -> tuple[Classifier, Te
 
 
 def _demo() -> tuple[Classifier, Tensor, Tensor]:
-    from pinprick.data.photographs import read_photographs
+    from pinprick.data.sets.photographs import read_photographs
 
     model = load_model("efficientnet_lite0")
     images = torch.stack([model.prepare(photo.image) for photo in read_photographs()])

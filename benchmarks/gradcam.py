@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from pinprick import Classifier, load_model
-from pinprick.explain.gradcam import gradcam
+from pinprick.explain.maps.class_maps import gradcam
 from pinprick.types import Images
 
 

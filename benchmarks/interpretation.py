@@ -28,13 +28,13 @@ import torch
 from sparsity import open_run, read_attack, run_parser
 
 from pinprick import AttackResult, Classifier, NoiseSettings, describe, run_attack
-from pinprick.explain.bootstrap import Estimate
-from pinprick.explain.changes import without_pixels
-from pinprick.explain.class_maps import MAP_METHODS, MapMethod
-from pinprick.explain.explained import POLISH_PASSES, explain_result
-from pinprick.explain.explanation import Explanation
-from pinprick.explain.labels import LABELS
-from pinprick.explain.totals import Totals, add_up
+from pinprick.explain.explain_result import POLISH_PASSES, explain_result
+from pinprick.explain.maps.class_maps import MAP_METHODS, MapMethod
+from pinprick.explain.noise.changes import without_pixels
+from pinprick.explain.noise.explanation import Explanation
+from pinprick.explain.noise.labels import LABELS
+from pinprick.explain.noise.statistics import Estimate
+from pinprick.explain.noise.totals import Totals, add_up
 from pinprick.polishing import polish
 
 GROUPINGS: tuple[Literal["connected", "pixels"], ...] = ("connected", "pixels")

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pinprick.explain.labels import LABELS
+from pinprick.explain.noise.labels import LABELS
 
 ROOT = Path(__file__).parent.parent
 ROWS, PAGE = ROOT / "results/interpretation", ROOT / "docs/results/interpretation.md"

@@ -25,7 +25,7 @@ from torch import Tensor
 
 import pinprick
 from pinprick import AttackResult, Classifier, build, describe, least_likely, load_model, run_attack
-from pinprick.data.choose import load_subset
+from pinprick.data.select import load_subset
 from pinprick.data.subset import parse
 
 

@@ -16,10 +16,9 @@ from pathlib import Path
 from PIL import Image, ImageColor
 
 from pinprick.attacks import ATTACKS
-from pinprick.data.photographs import read_photographs
-from pinprick.report.attack_table import attack_table
-from pinprick.report.differences import with_differences
-from pinprick.report.kinds import LOOKS
+from pinprick.data.sets.photographs import read_photographs
+from pinprick.report.docs_tables import attack_table, with_differences
+from pinprick.report.outlines import LOOKS
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -25,10 +25,9 @@ from pinprick import (
     score_model,
 )
 from pinprick.attacks import PGD, Greedy
-from pinprick.confirm import confirm
-from pinprick.explain.explained import explain_result
-from pinprick.explain.settings import NoiseSettings
-from pinprick.numerical_noise import guarded, measure_noise
+from pinprick.explain.explain_result import explain_result
+from pinprick.explain.noise.settings import NoiseSettings
+from pinprick.numerical_noise import confirm, guarded, measure_noise
 from pinprick.oracle import exact_images
 from pinprick.report.row import make_rows, plain
 from pinprick.report.words import fate

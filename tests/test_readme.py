@@ -12,7 +12,7 @@ from test_architecture import RANKS, SOURCE
 import pinprick
 from pinprick.attacks import ATTACKS
 from pinprick.cli import app
-from pinprick.report.attack_table import attack_table
+from pinprick.report.docs_tables import attack_table
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -13,8 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pinprick.attacks.wifgsm.learning import apply_gates, room
-from pinprick.parts.heaviside import heaviside, heaviside_slope
+from pinprick.attacks.wifgsm.learning import apply_gates, heaviside, heaviside_slope, room
 
 BOXES = st.sampled_from(("symmetric", "directed"))
 widths = st.floats(1e-4, 10) | st.floats(-10, -1e-4)

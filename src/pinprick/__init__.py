@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pinprick.attacks.build import build, describe
     from pinprick.checks import check_model, check_result
     from pinprick.data import load_data
-    from pinprick.data.choose import load_subset
     from pinprick.data.dataset import Dataset
+    from pinprick.data.select import load_subset
     from pinprick.errors import (
         BadInput,
         MissingExtra,
@@ -21,29 +21,28 @@ if TYPE_CHECKING:
         PinprickError,
         UnknownName,
     )
-    from pinprick.explain.changes import rebuild
-    from pinprick.explain.explained import explain_result
-    from pinprick.explain.explanation import Explanation
-    from pinprick.explain.gradcam import gradcam
-    from pinprick.explain.guided import guided_gradcam, guided_gradients
-    from pinprick.explain.integrated import integrated_gradients
-    from pinprick.explain.layercam import layercam
-    from pinprick.explain.layers import find_layer
-    from pinprick.explain.noise import explain_noise
-    from pinprick.explain.rival import rivals
-    from pinprick.explain.settings import NoiseSettings
+    from pinprick.explain.explain_result import explain_result
+    from pinprick.explain.maps.class_maps import gradcam, layercam
+    from pinprick.explain.maps.guided import guided_gradcam, guided_gradients
+    from pinprick.explain.maps.integrated import integrated_gradients
+    from pinprick.explain.maps.layers import find_layer
+    from pinprick.explain.noise.changes import rebuild
+    from pinprick.explain.noise.explain_noise import explain_noise
+    from pinprick.explain.noise.explanation import Explanation
+    from pinprick.explain.noise.settings import NoiseSettings
+    from pinprick.explain.path import rivals
     from pinprick.goal import Goal, least_likely
     from pinprick.model import Classifier, Model
     from pinprick.polishing import polish
     from pinprick.problem import Problem
     from pinprick.random import Streams
     from pinprick.result import AttackResult
+    from pinprick.result_file import load_result, save_result
     from pinprick.run import attack_batches, run_attack
     from pinprick.scores import score_model
-    from pinprick.store import load_result, save_result
     from pinprick.zoo import load_model
     from pinprick.zoo.card import ModelCard
-    from pinprick.zoo.save import save_model
+    from pinprick.zoo.saved_folder import save_model
 
 __version__ = "0.1.0"
 
@@ -55,13 +54,13 @@ _HOME = {
     "Card": "attacks",
     "Classifier": "model",
     "Dataset": "data.dataset",
-    "Explanation": "explain.explanation",
+    "Explanation": "explain.noise.explanation",
     "Goal": "goal",
     "MissingExtra": "errors",
     "Model": "model",
     "ModelCard": "zoo.card",
     "NoAnswer": "errors",
-    "NoiseSettings": "explain.settings",
+    "NoiseSettings": "explain.noise.settings",
     "OverBudget": "errors",
     "PinprickError": "errors",
     "Problem": "problem",
@@ -72,26 +71,26 @@ _HOME = {
     "check_model": "checks",
     "check_result": "checks",
     "describe": "attacks.build",
-    "explain_noise": "explain.noise",
-    "explain_result": "explain.explained",
+    "explain_noise": "explain.noise.explain_noise",
+    "explain_result": "explain.explain_result",
     "find_attack": "attacks",
-    "find_layer": "explain.layers",
-    "gradcam": "explain.gradcam",
-    "guided_gradcam": "explain.guided",
-    "guided_gradients": "explain.guided",
-    "integrated_gradients": "explain.integrated",
-    "layercam": "explain.layercam",
+    "find_layer": "explain.maps.layers",
+    "gradcam": "explain.maps.class_maps",
+    "guided_gradcam": "explain.maps.guided",
+    "guided_gradients": "explain.maps.guided",
+    "integrated_gradients": "explain.maps.integrated",
+    "layercam": "explain.maps.class_maps",
     "least_likely": "goal",
     "load_data": "data",
     "load_model": "zoo",
-    "load_result": "store",
-    "load_subset": "data.choose",
+    "load_result": "result_file",
+    "load_subset": "data.select",
     "polish": "polishing",
-    "rebuild": "explain.changes",
-    "rivals": "explain.rival",
+    "rebuild": "explain.noise.changes",
+    "rivals": "explain.path",
     "run_attack": "run",
-    "save_model": "zoo.save",
-    "save_result": "store",
+    "save_model": "zoo.saved_folder",
+    "save_result": "result_file",
     "score_model": "scores",
 }
 

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pinprick.confirm import largest_noise
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.intake import check_answers, check_pictures, check_range, per_image, shown, way_back
 from pinprick.model import Classifier, Model, as_classifier, gives
+from pinprick.numerical_noise import largest_noise
 from pinprick.result import AttackResult
 from pinprick.robust import plain_pgd, stay_correct, strong_pgd
 from pinprick.types import Images, Labels, Logits, Mask

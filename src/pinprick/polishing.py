@@ -10,10 +10,9 @@ from typing import Literal
 
 import torch
 
-from pinprick.confirm import largest_noise, with_noise
 from pinprick.errors import BadInput
 from pinprick.model import Classifier, Model, as_classifier, gives
-from pinprick.numerical_noise import guarded
+from pinprick.numerical_noise import guarded, largest_noise, with_noise
 from pinprick.parts.best import Best
 from pinprick.parts.choice import check_choice
 from pinprick.parts.put_back import put_back

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, build, run_attack, score_model
 from pinprick.attacks import BruSLe
-from pinprick.attacks.brusle.masks import Masks, share, synthetic
+from pinprick.attacks.brusle import Masks, share, synthetic
 from pinprick.oracle import exact_images, exact_linear, fewest_pixels, sure_images
 
 SMALL = (1, 8, 8)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, run_attack
 from pinprick.attacks import CornerSearch
-from pinprick.attacks.corner_search.changes import corner_changes, sigma_changes
+from pinprick.attacks.corner_search import corner_changes, sigma_changes
 from pinprick.oracle import exact_images, exact_linear, fewest_pixels, sure_images
 from pinprick.parts.sigma_map import sigma_map
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, build, run_attack
 from pinprick.attacks import CWL0
-from pinprick.attacks.cw_l0.freezing import choose_least
+from pinprick.attacks.cw_l0 import choose_least
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 
 

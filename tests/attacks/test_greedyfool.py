@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, run_attack
 from pinprick.attacks import GreedyFool
-from pinprick.attacks.greedyfool.distortion import Distortion, hiding_weights, hill_cost
-from pinprick.attacks.greedyfool.reducing import reduce_pixels
+from pinprick.attacks.greedyfool import Distortion, hiding_weights, hill_cost, reduce_pixels
 from pinprick.oracle import exact_images, exact_linear, fewest_pixels, sure_images
 
 MAPS: tuple[Distortion, ...] = ("hill", "sigma")

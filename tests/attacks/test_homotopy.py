@@ -9,8 +9,16 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, run_attack
 from pinprick.attacks import Homotopy
-from pinprick.attacks.homotopy.nmapg import Look, Task, _ahead, _barzilai_borwein, descend
-from pinprick.attacks.homotopy.prox import Box, prox, waking_lambda
+from pinprick.attacks.homotopy.nmapg import (
+    Box,
+    Look,
+    Task,
+    _ahead,
+    _barzilai_borwein,
+    descend,
+    prox,
+    waking_lambda,
+)
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, sure_images
 
 

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, build, run_attack, score_model
 from pinprick.attacks import HopSkipJump
-from pinprick.attacks.hopskipjump.estimate import _directions, estimate_gradient
-from pinprick.attacks.hopskipjump.search import distance, leap, to_boundary
+from pinprick.attacks.hopskipjump import _directions, distance, estimate_gradient, leap, to_boundary
 from pinprick.oracle import exact_images, exact_linear, nearest_l2, sure_images
 
 SHAPE = (1, 4, 4)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, build, run_attack
 from pinprick.attacks import JSMA
-from pinprick.attacks.jsma.pairs import best_pair, two_layers
+from pinprick.attacks.jsma import best_pair, two_layers
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, sure_images
 
 # Pairs

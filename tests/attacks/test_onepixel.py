@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, build, run_attack, score_model
 from pinprick.attacks import OnePixel
-from pinprick.attacks.onepixel.genes import draw_genes, draw_three, frame_of, mutate, paint
+from pinprick.attacks.onepixel import draw_genes, draw_three, frame_of, mutate, paint
 from pinprick.oracle import exact_images, exact_linear, fewest_pixels, sure_images
 
 FEW: dict[str, Any] = {"population": 70, "generations": 2}

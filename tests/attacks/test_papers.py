@@ -9,7 +9,7 @@ import pytest
 from pinprick import ATTACKS
 from pinprick.attacks.build import describe, meanings
 from pinprick.attacks.papers import PAPERS, bibtex
-from pinprick.report.differences import with_differences
+from pinprick.report.docs_tables import with_differences
 
 ROOT = Path(__file__).parent.parent.parent
 

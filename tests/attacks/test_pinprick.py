@@ -22,7 +22,7 @@ from pinprick import (
 )
 from pinprick.attacks import Pinprick
 from pinprick.attacks.pinprick.plan import Stage, stages
-from pinprick.attacks.pinprick.start import start
+from pinprick.attacks.pinprick.search import start
 from pinprick.oracle import (
     exact_images,
     exact_linear,

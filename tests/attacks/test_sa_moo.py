@@ -19,7 +19,7 @@ from pinprick import (
 )
 from pinprick.attacks import SAMOO
 from pinprick.oracle import exact_images, exact_linear, fewest_pixels, sure_images
-from pinprick.parts import candidates
+from pinprick.parts import score_loss as candidates
 
 
 def guesses(model: Classifier, images: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, build, run_attack
 from pinprick.attacks import SAPF
-from pinprick.attacks.sapf.gates import Gates, into_sphere
+from pinprick.attacks.sapf import Gates, into_sphere
 from pinprick.oracle import fewest_elements, sure_images
 
 SMALL: dict[str, Any] = {

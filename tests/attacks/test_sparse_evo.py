@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, build, run_attack, score_model
 from pinprick.attacks import PGD, SparseEvo
-from pinprick.attacks.sparse_evo.population import Population
+from pinprick.attacks.sparse_evo import Population
 from pinprick.oracle import exact_images, exact_linear, fewest_pixels, sure_images
 from pinprick.parts.units import Units
 

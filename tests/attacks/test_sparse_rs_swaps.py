@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from pinprick import Goal, Problem, Streams
-from pinprick.attacks.sparse_rs.swaps import State, Swaps
+from pinprick.attacks.sparse_rs import State, Swaps
 from pinprick.oracle import exact_images, exact_linear
 from pinprick.parts.units import Units
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pinprick import BadInput, Classifier, Goal, run_attack
 from pinprick.attacks import SparseFool
-from pinprick.attacks.sparsefool.plane import to_plane
+from pinprick.attacks.sparsefool import to_plane
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, sure_images
 
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pinprick import Attack, BadInput, Classifier, run_attack
 from pinprick.attacks import DIFGSM, FGSM, MIFGSM, TIFGSM
-from pinprick.parts.smoothing import Kernel
+from pinprick.attacks.tifgsm import Kernel
 
 KERNELS: tuple[Kernel, ...] = ("gaussian", "uniform", "linear")
 

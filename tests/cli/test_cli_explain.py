@@ -12,10 +12,10 @@ from safetensors.torch import save_file
 
 from cli.conftest import Run
 from pinprick.cli.explain_steps import choose_figures
-from pinprick.explain.changes import load_changes, rebuild
-from pinprick.explain.explanation import Explanation
-from pinprick.explain.settings import NoiseSettings
-from pinprick.explain.totals import Totals
+from pinprick.explain.noise.changes import load_changes, rebuild
+from pinprick.explain.noise.explanation import Explanation
+from pinprick.explain.noise.settings import NoiseSettings
+from pinprick.explain.noise.totals import Totals
 from pinprick.report.png import read_png
 from pinprick.zoo.prepare import short_side_and_crop
 
@@ -291,12 +291,14 @@ def test_a_model_that_gives_too_little_is_told_before_it_is_attacked(
 def test_polishing_that_is_cut_off_is_said(
     run: Run, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for room in ("pinprick.explain.explained", "pinprick.cli.explain_output"):
+    for room in ("pinprick.explain.explain_result", "pinprick.cli.explain_output"):
         monkeypatch.setattr(f"{room}.POLISH_PASSES", 3)
     shell = run("explain", picture, *GREEDY, *FEW)
     stopped = "\npolishing stopped after 3 forward passes in"
     assert f"{stopped} 1 of 1 images: all changed pixels are needed\n" in shell.out  # all tried
-    monkeypatch.setattr("pinprick.explain.noise.spare_pixels", lambda a, met, _: -met.long())
+    monkeypatch.setattr(
+        "pinprick.explain.noise.explain_noise.spare_pixels", lambda a, met, _: -met.long()
+    )
     shell = run("explain", picture, *GREEDY, *FEW)
     assert f"{stopped} 1 of 1 images: at most 11 pixels are not needed\n" in shell.out
     data = ("--data", "tensors:six.safetensors", "--limit", "2")

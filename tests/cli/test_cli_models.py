@@ -13,7 +13,7 @@ from cli.conftest import Run
 from pinprick.zoo import LOADERS, listing, load_model, shipped
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.nets import build_net
-from pinprick.zoo.save import save_model
+from pinprick.zoo.saved_folder import save_model
 
 CARD = ModelCard(
     net="mnist_cnn",

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from cli.conftest import Run
-from pinprick.store import load_result
+from pinprick.result_file import load_result
 
 SERVICES = '''
 import time

@@ -200,7 +200,7 @@ def test_sets_that_do_not_fit_are_one_line(
 
 
 def test_targets_of_the_set(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pinprick.data.listing.imagenet_classes", lambda: tuple(COLOURS))
+    monkeypatch.setattr("pinprick.data.sets.csv_file.imagenet_classes", lambda: tuple(COLOURS))
     (tmp_path / "nips.csv").write_text(
         "ImageId,TrueLabel,TargetClass\nfolders/red/0,1,3\nfolders/blue/1,3,2\n"
     )

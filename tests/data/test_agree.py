@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from pinprick import BadInput, Classifier, UnknownName
-from pinprick.data.agree import agree
-from pinprick.data.classes import find_class
+from pinprick.data.classes import find_class, imagenet_classes, synset_numbers
 from pinprick.data.dataset import Dataset
-from pinprick.zoo.imagenet import imagenet_classes, synset_numbers
+from pinprick.data.match_labels import agree
 
 TEN = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 

@@ -6,7 +6,7 @@ import pytest
 
 from pinprick import BadInput
 from pinprick.data import load_data
-from pinprick.data.fashion_sample import FILE
+from pinprick.data.sets.fashion_sample import FILE
 
 
 def test_the_sample_comes_with_the_package(tmp_path: Path) -> None:

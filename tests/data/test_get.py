@@ -12,7 +12,7 @@ import torch
 from data.conftest import Cifar, write_idx_set
 from data.server import Shop, open_shop
 from pinprick.data import load_data
-from pinprick.data.sources import find_source
+from pinprick.data.registry import find_source
 
 
 @pytest.fixture

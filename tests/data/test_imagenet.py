@@ -11,9 +11,9 @@ from PIL import Image
 
 from pinprick import BadInput, Classifier
 from pinprick.data import load_data
-from pinprick.data.agree import agree
-from pinprick.data.sources import find_source
-from pinprick.zoo.imagenet import imagenet_classes, synset_numbers
+from pinprick.data.classes import imagenet_classes, synset_numbers
+from pinprick.data.match_labels import agree
+from pinprick.data.registry import find_source
 
 WNIDS = list(synset_numbers())
 

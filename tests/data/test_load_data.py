@@ -203,7 +203,7 @@ def test_unknown_names_and_splits_offer_the_nearest(tmp_path: Path) -> None:
 
 
 def test_the_default_root_is_settled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from pinprick.data.root import data_root
+    from pinprick.data.source import data_root
 
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.delenv("PINPRICK_DATA", raising=False)

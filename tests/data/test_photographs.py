@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from pinprick import MissingExtra
-from pinprick.data.photographs import read_photographs
-from pinprick.zoo.imagenet import imagenet_classes
+from pinprick.data.classes import imagenet_classes
+from pinprick.data.sets.photographs import read_photographs
 
 
 def test_the_photographs_are_there_in_colour() -> None:

@@ -7,8 +7,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from pinprick import BadInput
-from pinprick.data.convert import as_rgb
-from pinprick.data.pictures import read_picture, read_pictures
+from pinprick.data.pictures import as_rgb, read_picture, read_pictures
 
 RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16)
 

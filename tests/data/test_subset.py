@@ -9,8 +9,7 @@ from hypothesis import strategies as some
 
 from pinprick import BadInput, PinprickError
 from pinprick.data import load_data
-from pinprick.data.choose import choose, load_subset
-from pinprick.data.index_file import read_index, write_index
+from pinprick.data.select import choose, load_subset, read_index, write_index
 from pinprick.data.subset import Draw, Listed, OfClass, Range, Subset, describe, parse
 
 SAMPLE = "fashion_sample/test"

@@ -10,9 +10,9 @@ from torch.nn import functional as F
 
 from explain.nets import bent, own_modules, pictures, pooled
 from pinprick import Classifier
-from pinprick.explain.gradcam import gradcam
-from pinprick.explain.guided import guided_gradcam, guided_gradients
-from pinprick.explain.integrated import integrated_gradients
+from pinprick.explain.maps.class_maps import gradcam
+from pinprick.explain.maps.guided import guided_gradcam, guided_gradients
+from pinprick.explain.maps.integrated import integrated_gradients
 
 captum = pytest.importorskip("captum.attr")
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from pinprick import AttackResult, BadInput, Classifier, Explanation, NoiseSettings, run_attack
 from pinprick.attacks import IFGSM, Greedy
-from pinprick.explain.changes import load_changes, rebuild, save_changes, without_pixels
-from pinprick.explain.noise import explain_noise
+from pinprick.explain.noise.changes import load_changes, rebuild, save_changes, without_pixels
+from pinprick.explain.noise.explain_noise import explain_noise
 
 
 @pytest.fixture(params=[Greedy(), IFGSM(eps=0.07, step_size=None)], ids=["sparse", "dense"])

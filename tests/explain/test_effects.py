@@ -8,10 +8,9 @@ from torch import Tensor
 
 from explain.designed import SHAPE, changed_at, coalitions_of, model_of, result_of
 from pinprick import Classifier
-from pinprick.explain.ablation import ablate
-from pinprick.explain.coalitions import Coalitions
-from pinprick.explain.path_effects import path_effects
-from pinprick.explain.shapley import Effects, shapley_values
+from pinprick.explain.noise.coalitions import Coalitions, Effects, ablate
+from pinprick.explain.noise.path_effects import path_effects
+from pinprick.explain.noise.shapley import shapley_values
 
 PLACES = [1, 7, 12, 18]
 

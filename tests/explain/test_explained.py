@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from pinprick import BadInput, Classifier, gradcam, layercam, rivals, run_attack
 from pinprick.attacks import FMN, IFGSM, Greedy
-from pinprick.explain.class_maps import MapMethod
-from pinprick.explain.explained import explain_result
-from pinprick.explain.settings import NoiseSettings
+from pinprick.explain.explain_result import explain_result
+from pinprick.explain.maps.class_maps import MapMethod
+from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.result import AttackResult
 
 
@@ -70,7 +70,7 @@ def test_polishing_that_was_cut_off_is_told(
     strong = run_attack(IFGSM(eps=0.4, step_size=None), model, pictures, torch.tensor([0, 1]))
     few = NoiseSettings(max_spare=10)
     for passes, settled in (4, False), (2000, True):
-        monkeypatch.setattr("pinprick.explain.explained.POLISH_PASSES", passes)
+        monkeypatch.setattr("pinprick.explain.explain_result.POLISH_PASSES", passes)
         for one in explain_result(strong, model, few, polished=True).explanations:
             assert one.changed_pixels > 10  # too many to try each again
             assert one.settled == settled

@@ -9,10 +9,9 @@ from torch.nn import functional as F
 
 from explain.nets import Bent, OwnModules, bent, drawn, own_modules, pictures, pooled, seeded
 from pinprick import BadInput, Classifier, UnknownName
-from pinprick.explain.gradcam import gradcam
-from pinprick.explain.guided import guided_gradcam, guided_gradients
-from pinprick.explain.layercam import layercam
-from pinprick.explain.maps import Attribution, Maps
+from pinprick.explain.maps.class_maps import gradcam, layercam
+from pinprick.explain.maps.guided import guided_gradcam, guided_gradients
+from pinprick.explain.maps.maps import Attribution, Maps
 
 CLASSES = [0, 1, 2, 3, 1]
 

@@ -5,8 +5,12 @@ import torch
 from scipy import ndimage
 from torch import Tensor
 
-from pinprick.explain.clusters import join_groups
-from pinprick.explain.groups import connected_groups, number_in_order, single_pixels
+from pinprick.explain.noise.groups import (
+    connected_groups,
+    join_groups,
+    number_in_order,
+    single_pixels,
+)
 
 
 def picture(*rows: str) -> Tensor:

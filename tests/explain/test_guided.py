@@ -9,9 +9,8 @@ from torch.nn import functional as F
 
 from explain.nets import RELUS, bent, own_modules, pictures, seeded
 from pinprick import BadInput, Classifier
-from pinprick.explain.gradcam import gradcam
-from pinprick.explain.guided import guided_gradcam, guided_gradients
-from pinprick.explain.relu import GuidedReLUs
+from pinprick.explain.maps.class_maps import gradcam
+from pinprick.explain.maps.guided import GuidedReLUs, guided_gradcam, guided_gradients
 
 CLASSES = [0, 2, 3, 1, 1]
 

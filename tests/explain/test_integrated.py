@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from explain.nets import bent, drawn, own_modules, pictures
 from pinprick import BadInput, Classifier
-from pinprick.explain.gauge import Gauge
-from pinprick.explain.integrated import integrated_gradients
+from pinprick.explain.maps.integrated import integrated_gradients
+from pinprick.explain.path import Gauge
 
 
 def few_changes(images: Tensor) -> Tensor:

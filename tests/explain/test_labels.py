@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pinprick.explain.labels import LABELS, label_effects
+from pinprick.explain.noise.labels import LABELS, label_effects
 
 
 def label(

@@ -7,9 +7,8 @@ from torchvision.models import resnet18, vgg11_bn
 
 from explain.nets import drawn, pictures, seeded
 from pinprick import BadInput
-from pinprick.explain.gradcam import gradcam
-from pinprick.explain.layercam import layercam
-from pinprick.explain.layers import find_layer
+from pinprick.explain.maps.class_maps import gradcam, layercam
+from pinprick.explain.maps.layers import find_layer
 from pinprick.zoo.nets import NETS, build_net
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pinprick import BadInput
-from pinprick.explain.maps import Attribution, Maps
+from pinprick.explain.maps.maps import Attribution, Maps
 
 VALUES = torch.tensor([[[0.0, 1.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]])
 MAPS = Maps(

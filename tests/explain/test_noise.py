@@ -12,10 +12,10 @@ from torch import Tensor
 
 from explain.designed import SHAPE, changed_at, model_of, result_of
 from pinprick import AttackResult, BadInput, Classifier, NoAnswer, build, polish, run_attack
-from pinprick.explain.explanation import Explanation
-from pinprick.explain.noise import explain_noise
-from pinprick.explain.rival import rivals
-from pinprick.explain.settings import NoiseSettings
+from pinprick.explain.noise.explain_noise import explain_noise
+from pinprick.explain.noise.explanation import Explanation
+from pinprick.explain.noise.settings import NoiseSettings
+from pinprick.explain.path import rivals
 
 PIXELS = NoiseSettings(grouping="pixels")
 NOTHING = torch.zeros(1, *SHAPE, dtype=torch.double)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from explain.nets import RELUS
-from pinprick.explain.relu import OTHERS, GuidedReLUs
+from pinprick.explain.maps.guided import OTHERS, GuidedReLUs
 
 GIVEN = [-2.0, -0.0, 0.0, 0.5, 3.0, 6.0, 7.0, 3.0]
 COMING = [1.0, 1.0, 1.0, 1.0, -1.0, 2.0, 2.0, 2.0]  # the gradient that comes back

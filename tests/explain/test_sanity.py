@@ -7,8 +7,8 @@ from scipy.stats import spearmanr
 from torch import Tensor, nn
 
 from pinprick import Classifier, load_data, load_model
-from pinprick.explain.gradcam import gradcam
-from pinprick.explain.guided import guided_gradients
+from pinprick.explain.maps.class_maps import gradcam
+from pinprick.explain.maps.guided import guided_gradients
 
 
 def shuffled(model: Classifier) -> Classifier:

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pinprick.explain.groups import single_pixels
-from pinprick.explain.spatial import PLACES, lift_on, spatial_test, top_area
+from pinprick.explain.noise.groups import single_pixels
+from pinprick.explain.noise.spatial import PLACES, lift_on, spatial_test, top_area
 
 
 def drawn(seed: int, *shape: int) -> Tensor:

@@ -10,12 +10,11 @@ from torch import Tensor
 
 from explain.designed import changed_at, result_of
 from pinprick import Classifier
-from pinprick.explain.association import associate
-from pinprick.explain.bootstrap import Bootstrap
-from pinprick.explain.explanation import Explanation
-from pinprick.explain.noise import explain_noise
-from pinprick.explain.settings import NoiseSettings
-from pinprick.explain.totals import Totals, add_up
+from pinprick.explain.noise.explain_noise import explain_noise
+from pinprick.explain.noise.explanation import Explanation
+from pinprick.explain.noise.settings import NoiseSettings
+from pinprick.explain.noise.statistics import Bootstrap, associate
+from pinprick.explain.noise.totals import Totals, add_up
 
 
 def test_an_interval_is_about_as_wide_as_theory_says() -> None:

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from pinprick import Classifier, Goal, Problem, Streams
+from pinprick.attacks.pinprick.trim import Trimmer
 from pinprick.oracle import exact_images, exact_linear
 from pinprick.parts.best import Best
 from pinprick.parts.put_back import PutBack
-from pinprick.parts.trim import Trimmer
 from pinprick.parts.units import Units
 
 SHAPE = (3, 6, 5)

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams
+from pinprick.attacks.pinprick.anneal import anneal
 from pinprick.oracle import exact_images
-from pinprick.parts.anneal import anneal
 from pinprick.parts.best import Best
 from pinprick.parts.units import Units
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from pinprick.attacks.fmn import into_l0, into_l1, into_l2, into_linf, size
 from pinprick.oracle import exact_images
-from pinprick.parts.balls import into_l0, into_l1, into_l2, into_linf, size
 from pinprick.parts.largest import open_largest
 
 INTO = {"l1": into_l1, "l2": into_l2, "linf": into_linf}

@@ -3,7 +3,7 @@
 import torch
 
 from pinprick import Goal
-from pinprick.parts.by_goal import by_goal
+from pinprick.parts.score_loss import by_goal
 
 LEAVE, REACH = (
     Goal(torch.zeros(2, dtype=torch.long)),

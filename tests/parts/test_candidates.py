@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams
-from pinprick.parts import candidates
-from pinprick.parts.candidates import blocks, judge
+from pinprick.parts import score_loss as candidates
+from pinprick.parts.score_loss import blocks, judge
 
 
 def make(model: Classifier, images: Tensor, labels: Tensor, limit: int | None = None) -> Problem:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from pinprick import Goal
-from pinprick.parts.lowest import Lowest
+from pinprick.parts.best import Lowest
 
 
 def tries(*values: float) -> Tensor:

@@ -2,7 +2,7 @@
 
 import torch
 
-from pinprick.parts.momentum import accumulate
+from pinprick.parts.signed import accumulate
 
 
 def test_adds_a_gradient_of_size_one() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pinprick.parts.quasi_newton import Ask, minimise_in_box
+from pinprick.attacks.lbfgs import Ask, minimise_in_box
 
 
 def quadratic(matrix: Tensor, centre: Tensor) -> Ask:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pinprick import BadInput
-from pinprick.parts.smoothing import Kernel, check_kernel, kernel_profile, smooth
+from pinprick.attacks.tifgsm import Kernel, check_kernel, kernel_profile, smooth
 
 
 def test_profiles_are_those_of_the_paper() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pinprick import Streams
-from pinprick.parts.subsets import draw_subset, draw_times
+from pinprick.attacks.brusle import draw_subset, draw_times
 
 DRAWS = 20_000
 

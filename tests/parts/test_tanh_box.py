@@ -3,7 +3,7 @@
 import torch
 
 from pinprick.oracle import exact_images
-from pinprick.parts.tanh_box import FARTHEST, from_free, slope, to_free
+from pinprick.parts.box import FARTHEST, from_free, slope, to_free
 
 
 def test_there_and_back_to_within_a_millionth_also_at_the_edges() -> None:

@@ -16,10 +16,10 @@ from parts.long_results import (
     shortened_with_and_without_company,
 )
 from pinprick import Classifier, Goal, Problem
+from pinprick.attacks.pinprick.trim import Trimmer, redraw, trim
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 from pinprick.parts.best import Best
 from pinprick.parts.put_back import PutBack, put_back
-from pinprick.parts.trim import Trimmer, redraw, trim
 from pinprick.parts.units import Units
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from pinprick.train.loss import step_loss
+from pinprick.train.optimise import step_loss
 from pinprick.train.schedule import Schedule
 
 LABELS = torch.tensor([0, 2, 1])

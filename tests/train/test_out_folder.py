@@ -17,9 +17,9 @@ from pinprick.train.job import finish, train_epochs, train_model
 from pinprick.train.loop import Trainer
 from pinprick.train.material import Material
 from pinprick.train.plan import Plan
-from pinprick.zoo import save
+from pinprick.zoo import saved_folder
 from pinprick.zoo.nets import build_net
-from pinprick.zoo.save import save_model
+from pinprick.zoo.saved_folder import save_model
 
 PlanMaker = Callable[..., Plan]
 
@@ -180,7 +180,7 @@ def test_a_training_killed_while_it_saves_ends_with_the_same_model(
         out.mkdir()
         (out / CHECKPOINT).write_bytes(checkpoint)
         try:
-            with killed_at(at, (save, "save_file")):
+            with killed_at(at, (saved_folder, "save_file")):
                 finish(begun, some, out)
             break
         except KilledError:

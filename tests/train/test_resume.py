@@ -24,7 +24,7 @@ from pinprick.train.optimise import make_optimiser, read_state, write_state
 from pinprick.train.plan import Plan, describe_plan
 from pinprick.train.schedule import Schedule
 from pinprick.zoo.nets import build_net
-from pinprick.zoo.save import save_model
+from pinprick.zoo.saved_folder import save_model
 
 PlanMaker = Callable[..., Plan]
 

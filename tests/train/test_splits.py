@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from pinprick import BadInput, PinprickError, load_model
-from pinprick.data.choose import load_subset
+from pinprick.data.select import load_subset
 from pinprick.train.job import train_model
 from pinprick.train.material import Material, read_material
 from pinprick.train.plan import build_plan

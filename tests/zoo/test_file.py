@@ -12,7 +12,7 @@ from torchvision import models
 
 from pinprick import BadInput
 from pinprick.zoo import load_model
-from pinprick.zoo.save import save_model
+from pinprick.zoo.saved_folder import save_model
 from zoo.conftest import CARD
 
 

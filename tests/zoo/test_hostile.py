@@ -19,7 +19,7 @@ from pinprick import PinprickError
 from pinprick.zoo import load_model
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.nets import build_net
-from pinprick.zoo.save import save_model
+from pinprick.zoo.saved_folder import save_model
 from zoo.conftest import CARD
 
 INDEX = "model.safetensors.index.json"

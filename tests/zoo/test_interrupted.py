@@ -10,10 +10,10 @@ from killing import KilledError, killed_at
 from torch import Tensor, nn
 
 from pinprick import BadInput
-from pinprick.zoo import load_model, save
+from pinprick.zoo import load_model, saved_folder
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.nets import build_net
-from pinprick.zoo.save import save_model
+from pinprick.zoo.saved_folder import save_model
 from zoo.conftest import CARD
 
 NEW = ModelCard(**{**vars(CARD), "mean": (0.5,), "facts": {"data": "new"}})
@@ -80,7 +80,7 @@ def test_old_weights_never_go_with_a_new_card_nor_the_other_way_round(
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(tmp_path / "old", place)
         try:
-            with killed_at(at, (save, "save_file")):
+            with killed_at(at, (saved_folder, "save_file")):
                 save_model(other, NEW, place, shard_mb=second)
             break  # it came to its end
         except KilledError:
@@ -110,8 +110,8 @@ def test_weights_are_on_the_disk_before_they_take_the_place_of_others(
         order.append(f"-> {to.name}")
         return replace(path, to)
 
-    monkeypatch.setattr(save, "sync", lambda path: order.append(path.name))
-    monkeypatch.setattr(save, "sync_folder", lambda path: order.append("folder"))
+    monkeypatch.setattr(saved_folder, "sync", lambda path: order.append(path.name))
+    monkeypatch.setattr(saved_folder, "sync_folder", lambda path: order.append("folder"))
     monkeypatch.setattr(Path, "replace", noted)
     save_model(net, CARD, tmp_path)
     assert order == [

@@ -12,9 +12,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from pinprick import BadInput
-from pinprick.zoo import save
+from pinprick.zoo import saved_folder
 from pinprick.zoo.card import ModelCard, read_card
-from pinprick.zoo.save import save_model
+from pinprick.zoo.saved_folder import save_model
 
 CARD = ModelCard(net="tiny", classes=("a", "b"), mean=None, std=None, size=(4, 4))
 
@@ -164,7 +164,7 @@ def test_a_saving_that_fails_leaves_the_old_model(
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(save, "save_file", fill_up)
+    monkeypatch.setattr(saved_folder, "save_file", fill_up)
     with pytest.raises(BadInput, match=r"cannot save a model to .*: No space left"):
         save_model(net, CARD, tmp_path)
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before

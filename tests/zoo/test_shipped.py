@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pinprick import UnknownName, load_data
 from pinprick.zoo import load_model, shipped
-from pinprick.zoo.save import save_model
+from pinprick.zoo.saved_folder import save_model
 from zoo.conftest import CARD
 
 

@@ -13,9 +13,9 @@ from torch import nn
 from torchvision import models
 
 from pinprick import BadInput, MissingExtra, UnknownName
-from pinprick.data.photographs import read_photographs
+from pinprick.data.classes import imagenet_classes
+from pinprick.data.sets.photographs import read_photographs
 from pinprick.zoo import load_model
-from pinprick.zoo.imagenet import imagenet_classes
 from pinprick.zoo.timm import from_config
 from pinprick.zoo.torchvision import from_weights
 

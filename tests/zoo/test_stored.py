@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from pinprick import BadInput, UnknownName, load_model
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.nets import build_net
-from pinprick.zoo.save import save_model
-from pinprick.zoo.stored import as_store, from_stored, to_stored
+from pinprick.zoo.saved_folder import save_model
+from pinprick.zoo.weights import as_store, from_stored, to_stored
 
 DIGITS = ModelCard(
     net="mnist_cnn", classes=tuple("0123456789"), mean=None, std=None, size=(28, 28), channels=1

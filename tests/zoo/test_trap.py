@@ -13,7 +13,7 @@ from torchvision import models
 
 from pinprick import BadInput
 from pinprick.zoo import load_model
-from pinprick.zoo.safe import weights_only
+from pinprick.zoo.safe_loading import weights_only
 from zoo.conftest import CARD
 
 Lay = Callable[..., Path]

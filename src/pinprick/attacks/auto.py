@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal
 import torch
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.attacks.pinprick import EFFORTS, Pinprick
+from pinprick.attacks.pinprick.attack import EFFORTS, Pinprick
 from pinprick.attacks.sparse_pgd import SparsePGD
 from pinprick.attacks.sparse_rs import SparseRS
 from pinprick.errors import BadInput

@@ -22,8 +22,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
-from pinprick.parts.box import keep_allowed
-from pinprick.parts.tanh_box import from_free, slope, to_free
+from pinprick.parts.box import from_free, keep_allowed, slope, to_free
 from pinprick.parts.weight_search import WeightSearch
 from pinprick.problem import Problem
 from pinprick.types import Images, Mask, PerImage

@@ -18,8 +18,7 @@ import torch
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.parts.diversity import Resize, check_diversity, diverse_gradient
-from pinprick.parts.momentum import accumulate, check_momentum
-from pinprick.parts.signed import check_ball, signed_step
+from pinprick.parts.signed import accumulate, check_ball, check_momentum, signed_step
 from pinprick.problem import Problem
 from pinprick.types import Images
 

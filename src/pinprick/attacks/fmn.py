@@ -16,18 +16,66 @@ falls from ``step_size`` to a hundredth and ``gamma`` to 0.001, along half a cos
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
-from pinprick.parts.balls import NORMS, Norm, into_l0, into_l1, into_l2, into_linf, size
 from pinprick.parts.best import Best
 from pinprick.parts.choice import check_choice
+from pinprick.parts.largest import open_largest
 from pinprick.problem import Problem
 from pinprick.types import Images, Mask, PerImage
+
+# Projections onto the balls of l0, l1, l2 and l-infinity around zero, one radius for each image.
+#
+# Changes have the shape (batch, elements). What is projected twice stays where it is.
+
+
+Norm = Literal["l0", "l1", "l2", "linf"]
+NORMS: tuple[Norm, ...] = ("l0", "l1", "l2", "linf")
+
+
+def size(delta: Tensor, norm: Norm) -> PerImage:
+    """The norm of each row; for l0, how many entries are not zero."""
+    if norm == "l0":
+        return delta.sign().abs().sum(dim=1)  # on a CPU much faster than to count booleans
+    if norm == "l1":
+        return delta.abs().sum(dim=1)
+    return delta.square().sum(dim=1).sqrt() if norm == "l2" else delta.abs().amax(dim=1)
+
+
+def into_l0(delta: Tensor, count: Tensor, most: int) -> Tensor:
+    """The nearest point with ``count`` entries that are not zero; of equal ones the first are kept.
+
+    ``most`` bounds the counts.
+    """
+    return torch.where(open_largest(delta.abs(), count, most), delta, 0)
+
+
+def into_l1(delta: Tensor, radius: PerImage) -> Tensor:
+    """The nearest point of the l1 ball: all entries drawn towards zero by the same amount."""
+    sizes = delta.abs().sort(dim=1, descending=True).values
+    sums = sizes.cumsum(dim=1)
+    rank = torch.arange(1, sizes.shape[1] + 1, device=delta.device)
+    kept = (sizes * rank > sums - radius.unsqueeze(1)).sum(dim=1, keepdim=True).clamp_min(1)
+    drawn = (sums.gather(1, kept - 1) - radius.unsqueeze(1)) / kept
+    nearest = delta.sign() * (delta.abs() - drawn).clamp_min(0)
+    return torch.where(sums[:, -1:] > radius.unsqueeze(1), nearest, delta)
+
+
+def into_l2(delta: Tensor, radius: PerImage) -> Tensor:
+    """The nearest point of the l2 ball."""
+    tiny = torch.finfo(delta.dtype).tiny
+    return delta * (radius / size(delta, "l2").clamp_min(tiny)).clamp_max(1).unsqueeze(1)
+
+
+def into_linf(delta: Tensor, radius: PerImage) -> Tensor:
+    """The nearest point of the l-infinity ball."""
+    return delta.clamp(-radius.unsqueeze(1), radius.unsqueeze(1))
+
 
 _LAST_GAMMA = 0.001
 _LOOK = 16  # steps between two looks at the largest l0 radius, each of which makes a GPU wait

@@ -15,8 +15,7 @@ from typing import ClassVar
 import torch
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.parts.momentum import accumulate, check_momentum
-from pinprick.parts.signed import check_ball, signed_step
+from pinprick.parts.signed import accumulate, check_ball, check_momentum, signed_step
 from pinprick.problem import Problem
 from pinprick.types import Images
 

@@ -23,10 +23,10 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
+from pinprick.parts.best import Lowest
 from pinprick.parts.box import into_ball, keep_allowed
 from pinprick.parts.choice import check_choice
 from pinprick.parts.largest import open_largest
-from pinprick.parts.lowest import Lowest
 from pinprick.parts.signed import check_ball
 from pinprick.parts.smallest_k import K, check_k, run_at_k
 from pinprick.parts.units import Units

@@ -93,7 +93,7 @@ def main(
 
 def _refuse_other_classes(model: "Classifier") -> None:
     """Raise ``BadInput`` where the photographs of the demo show none of the model's classes."""
-    from pinprick.data.photographs import read_photographs
+    from pinprick.data.sets.photographs import read_photographs
     from pinprick.errors import BadInput
 
     shown = {photo.label for photo in read_photographs() if photo.label is not None}

@@ -24,7 +24,7 @@ def list_all(root: options.Root = None, json: options.Json = False) -> None:
     """List the datasets that have a name, and say which are there."""
     from pinprick.cli.data_output import print_sources, sources_document
     from pinprick.cli.folder import as_json
-    from pinprick.data.root import data_root
+    from pinprick.data.source import data_root
 
     where = data_root(root)
     if json:
@@ -46,8 +46,8 @@ def get(
     """
     from pinprick.cli.data_output import watch_bytes
     from pinprick.cli.folder import as_json
-    from pinprick.data.root import data_root
-    from pinprick.data.sources import find_source
+    from pinprick.data.registry import find_source
+    from pinprick.data.source import data_root
 
     where = data_root(root)
     sources = [find_source(name) for name in names]
@@ -106,8 +106,7 @@ def draw(
     SET[@FILE] then names these images.
     """
     from pinprick.cli.folder import as_json
-    from pinprick.data.choose import load_subset
-    from pinprick.data.index_file import write_index
+    from pinprick.data.select import load_subset, write_index
     from pinprick.data.subset import describe, parse
 
     subset = parse(images)

@@ -10,10 +10,10 @@ from torch import Tensor
 from pinprick.cli.console import remark
 from pinprick.cli.inputs import Inputs, ask, find_targets, read_inputs
 from pinprick.cli.roll import Roll
-from pinprick.data.agree import agree, check_shape
-from pinprick.data.choose import load_subset
 from pinprick.data.dataset import Dataset
+from pinprick.data.match_labels import agree, check_shape
 from pinprick.data.pictures import Named, Unreadable
+from pinprick.data.select import load_subset
 from pinprick.data.subset import Range, Subset, describe, parse
 from pinprick.errors import BadInput
 from pinprick.model import Classifier

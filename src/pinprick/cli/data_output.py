@@ -10,9 +10,9 @@ import typer
 
 from pinprick.cli.console import print_table, remark
 from pinprick.data.check import Part, Report, is_there
+from pinprick.data.dataset import SPLITS
 from pinprick.data.fetch import Progress
-from pinprick.data.sources import FORMS, SOURCES
-from pinprick.data.split import SPLITS
+from pinprick.data.registry import FORMS, SOURCES
 
 _MOST = 100  # classes that a table lists
 

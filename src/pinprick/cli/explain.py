@@ -123,9 +123,9 @@ def main(
     from pinprick.cli.totals_output import print_totals
     from pinprick.data.pictures import Named
     from pinprick.errors import PinprickError
-    from pinprick.explain.class_maps import as_method
-    from pinprick.explain.noise import check_scores
-    from pinprick.explain.totals import add_up
+    from pinprick.explain.maps.class_maps import as_method
+    from pinprick.explain.noise.explain_noise import check_scores
+    from pinprick.explain.noise.totals import add_up
     from pinprick.report.explain_gallery import ExplainedPicture, hang_explanations
     from pinprick.result import AttackResult
     from pinprick.run import attack_batches

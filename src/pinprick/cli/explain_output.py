@@ -10,11 +10,11 @@ import typer
 from pinprick.cli.console import print_table
 from pinprick.cli.place import surroundings
 from pinprick.cli.roll import Roll, print_note
-from pinprick.explain.explained import POLISH_PASSES, Explained
-from pinprick.explain.explanation import Explanation
-from pinprick.explain.labels import LABELS
-from pinprick.explain.settings import NoiseSettings
-from pinprick.explain.totals import Totals
+from pinprick.explain.explain_result import POLISH_PASSES, Explained
+from pinprick.explain.noise.explanation import Explanation
+from pinprick.explain.noise.labels import LABELS
+from pinprick.explain.noise.settings import NoiseSettings
+from pinprick.explain.noise.totals import Totals
 from pinprick.model import Classifier
 from pinprick.report.explain_gallery import ExplainedPicture
 from pinprick.report.words import FIXED, cut, fate, fitted, said, share, signed

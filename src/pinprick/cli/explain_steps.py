@@ -9,9 +9,9 @@ from torch import nn
 from pinprick.attacks.card import Attack
 from pinprick.cli.console import remark
 from pinprick.errors import BadInput
-from pinprick.explain.class_maps import MapMethod, class_maps
-from pinprick.explain.explained import Explained, explain_result
-from pinprick.explain.settings import NoiseSettings
+from pinprick.explain.explain_result import Explained, explain_result
+from pinprick.explain.maps.class_maps import MapMethod, class_maps
+from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.model import Classifier
 from pinprick.parts.choice import check_choice
 from pinprick.result import AttackResult

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pinprick.aside import aside
 from pinprick.errors import BadInput
+from pinprick.files import aside
 
 _SHARE = 20  # a growing document may take a twentieth of the time
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from pinprick.cli.console import remark
 from pinprick.cli.roll import Roll
 from pinprick.data.classes import called, find_class
-from pinprick.data.photographs import read_photographs
 from pinprick.data.pictures import Named, Photo, Unreadable, read_pictures
+from pinprick.data.sets.photographs import read_photographs
 from pinprick.errors import BadInput, NoAnswer
 from pinprick.goal import least_likely
 from pinprick.intake import check_answers

@@ -8,15 +8,15 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from pinprick.cli.inputs import Inputs
-from pinprick.data.agree import agree
-from pinprick.data.choose import load_subset
 from pinprick.data.dataset import Dataset
+from pinprick.data.match_labels import agree
+from pinprick.data.select import load_subset
 from pinprick.data.subset import Subset, parse
 from pinprick.errors import BadInput
 from pinprick.model import Classifier
 from pinprick.random import Streams
 from pinprick.result import AttackResult, join
-from pinprick.store import load_result, save_result
+from pinprick.result_file import load_result, save_result
 from pinprick.types import Images
 
 Start = Callable[[Inputs, Classifier], AttackResult | Tensor | None]  # for some of the pictures

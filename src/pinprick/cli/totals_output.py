@@ -5,9 +5,8 @@ import math
 import typer
 
 from pinprick.cli.console import print_table
-from pinprick.explain.association import Association
-from pinprick.explain.bootstrap import Estimate
-from pinprick.explain.totals import Totals
+from pinprick.explain.noise.statistics import Association, Estimate
+from pinprick.explain.noise.totals import Totals
 
 
 def print_totals(totals: Totals) -> None:

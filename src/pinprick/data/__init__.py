@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pinprick.data.dataset import Dataset
-from pinprick.data.root import data_root
+from pinprick.data.source import data_root
 
 
 def load_data(
@@ -19,11 +19,11 @@ def load_data(
         split: ``train``, ``test``, or ``both``, where test follows train.
         download: Whether to fetch what is not there.
     """
-    from pinprick.data import folder, listing, tensors
-    from pinprick.data.sources import find_source
+    from pinprick.data.registry import find_source
+    from pinprick.data.sets import csv_file, folder, tensors
 
     kind, colon, path = name.partition(":")
-    own = {"folder": folder.load, "csv": listing.load, "tensors": tensors.load}
+    own = {"folder": folder.load, "csv": csv_file.load, "tensors": tensors.load}
     if colon and kind in own:
         return own[kind](Path(path).expanduser(), split)
     source = find_source(name)

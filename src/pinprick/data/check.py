@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pinprick.data import load_data
-from pinprick.data.dataset import Dataset
+from pinprick.data.dataset import Dataset, NoSplit
 from pinprick.data.pictures import Unreadable, read_picture
-from pinprick.data.root import data_root
-from pinprick.data.sources import SOURCES, find_source
-from pinprick.data.split import NoSplit
+from pinprick.data.registry import SOURCES, find_source
+from pinprick.data.source import data_root
 from pinprick.errors import BadInput
 
 Watch = Callable[[int, int], None]  # files looked at, and all of them

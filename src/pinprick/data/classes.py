@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from pinprick.errors import BadInput, UnknownName
-from pinprick.zoo.imagenet import imagenet_classes, synset_numbers
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _DIGITS = 18  # that always fit 64 bits
@@ -62,3 +62,22 @@ def called(text: str, names: Sequence[str], count: int | None) -> list[int]:
     here = [i for i, name in enumerate(names[:count]) if name in synsets]
     words = imagenet_classes() if here else ()
     return [i for i in here if words[synsets[names[i]]].casefold() == wanted]
+
+
+# The thousand classes of ImageNet in the order that every ImageNet network has them.
+
+
+_SYNSETS = Path(__file__).parent / "sets" / "files" / "imagenet_synsets.txt"
+
+
+def imagenet_classes() -> tuple[str, ...]:
+    """In words, read from torchvision, which keeps them beside its weights; nothing is fetched."""
+    from torchvision.models import ResNet18_Weights
+
+    return tuple(ResNet18_Weights.IMAGENET1K_V1.meta["categories"])
+
+
+def synset_numbers() -> dict[str, int]:
+    """The number of each class by its WordNet synset, as in n01440764, which folders are called."""
+    synsets = _SYNSETS.read_text(encoding="ascii").split()
+    return {synset: number for number, synset in enumerate(synsets)}

@@ -4,16 +4,17 @@ Images are in [0, 1] and never normalised. Each keeps its number in the whole se
 is cut, so that image 17 is image 17 for ever; it is what random streams and tables go by.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from pinprick.data.pictures import read_picture
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, UnknownName
 from pinprick.model import Classifier
 from pinprick.types import Images, Labels, Rows
 
@@ -119,3 +120,33 @@ class Dataset:
                     f"{model.name} must bring pictures to one size, with Classifier(prepare=...)"
                 )
             yield image
+
+
+# The splits of a set: ``train``, ``test``, or ``both``, where test follows train.
+
+
+Split = Literal["train", "test", "both"]
+SPLITS: tuple[str, ...] = get_args(Split)
+
+
+class NoSplit(BadInput):
+    """A split that a set does not have, though it may have the other."""
+
+
+def parts_of(split: str) -> tuple[str, ...]:
+    """``("train", "test")`` for both of them, or the one that is named."""
+    if split not in SPLITS:
+        raise UnknownName("split", split, SPLITS)
+    return ("train", "test") if split == "both" else (split,)
+
+
+def read_parts(
+    name: str, split: str, read: Callable[[str], tuple[Tensor, Tensor]]
+) -> tuple[Tensor, Tensor]:
+    """Pixels and labels of a split of the set ``name``, where ``read`` gives those of one part."""
+    pairs = {part: read(part) for part in parts_of(split)}
+    for part, (some, theirs) in pairs.items():
+        if len(some) != len(theirs):  # each part by itself, as a sum may come out right
+            raise BadInput(f"{name}/{part} has {len(some)} images and {len(theirs)} labels")
+    pixels, labels = zip(*pairs.values(), strict=True)
+    return torch.cat(pixels), torch.cat(labels)

@@ -1,5 +1,7 @@
 """What is known of a set before it is there: its facts, and how it is read, fetched and checked."""
 
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,3 +42,24 @@ def listed(faults: list[Unreadable]) -> str:
     """The first faults in one line."""
     named = "; ".join(f"{fault.path}: {fault.reason}" for fault in faults[:3])
     return f"{named}; and {len(faults) - 3} more" if len(faults) > 3 else named
+
+
+# The folder that datasets are kept in, unless another is given.
+
+
+def data_root(given: str | Path | None = None) -> Path:
+    """The folder given, the one that PINPRICK_DATA names, or one in the user's cache."""
+    if given is not None:
+        return Path(given).expanduser()
+    if named := os.environ.get("PINPRICK_DATA"):
+        return Path(named).expanduser()
+    return _cache() / "pinprick" / "data"
+
+
+def _cache() -> Path:
+    """Where this platform keeps what can be fetched again."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -15,7 +15,7 @@ A range counts what the brackets before it left. ``parse(describe(subset)) == su
 import re
 from dataclasses import dataclass
 
-from pinprick.data.split import SPLITS
+from pinprick.data.dataset import SPLITS
 from pinprick.errors import BadInput, UnknownName
 
 

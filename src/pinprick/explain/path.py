@@ -9,12 +9,14 @@ are used. The points known so far are among them, so none is computed twice.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pinprick.types import Counts
+from pinprick.result import AttackResult
+from pinprick.types import Counts, Labels, Logits
 
 Rows = Int[Tensor, " some"]
 Along = Float[Tensor, " some"]  # where on its path each point lies, in (0, 1)
@@ -73,3 +75,42 @@ def integrate(
 
 def _midpoints(steps: int) -> Float[Tensor, " steps"]:
     return (torch.arange(steps, dtype=torch.double) + 0.5) / steps
+
+
+# What a class is given, in numbers that can be compared between images.
+#
+# A constant added to all logits changes no decision, so the change of one logit means nothing until
+# that freedom is taken away. ``centred`` takes off the mean of all logits, which is linear;
+# ``log_probabilities`` is bounded but couples the classes: what raises one lowers the others.
+# ``raw`` leaves logits as they are. The gap between two classes is the same in all three.
+
+
+Gauge = Literal["centred", "log_probabilities", "raw"]
+GAUGES: tuple[Gauge, ...] = ("centred", "log_probabilities", "raw")
+
+
+def class_scores(
+    logits: Logits, classes: Int[Tensor, "batch some"], gauge: Gauge
+) -> Float[Tensor, "batch some"]:
+    """The scores of some classes of each image, in double precision."""
+    logits = logits.double()
+    if gauge == "centred":
+        logits = logits - logits.mean(dim=1, keepdim=True)
+    elif gauge == "log_probabilities":
+        logits = logits - torch.logsumexp(logits, dim=1, keepdim=True)
+    return logits.gather(1, classes)
+
+
+# The class that an adversarial image is led to.
+
+
+def rivals(result: AttackResult) -> Labels:
+    """For each image the class that leading noise is about, never the true one.
+
+    It is the target where there was one, else what the adversarial image is taken for; where that
+    is still the true class, since the attack failed, the one that comes nearest to it.
+    """
+    if result.goal.targets is not None:
+        return result.goal.targets
+    labels = result.goal.labels.unsqueeze(1)
+    return result.adversarial_logits.scatter(1, labels, -torch.inf).argmax(dim=1)

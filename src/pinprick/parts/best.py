@@ -2,7 +2,8 @@
 
 import torch
 
-from pinprick.types import Images, Labels, Mask, PerImage, Rows
+from pinprick.goal import Goal
+from pinprick.types import Images, Labels, Logits, Mask, PerImage, Rows
 
 
 class Best:
@@ -38,3 +39,41 @@ class Best:
         cut = object.__new__(Best)
         cut.images, cut.cost = self.images[rows], self.cost[rows]
         return cut
+
+
+# The best try so far of an attack with a budget, for each image of a batch.
+
+
+class Lowest:
+    """Keeps, for each image, the first try that met the goal; until then, that of lowest loss.
+
+    Attributes:
+        images: The best tries; the clean image where every try had a loss that is no number.
+        loss: Their cross-entropy to the goal; minus infinity once the goal is met.
+    """
+
+    def __init__(self, images: Images) -> None:
+        self.images = images.clone()
+        precise = torch.promote_types(images.dtype, torch.float32)
+        self.loss: PerImage = images.new_full((len(images),), torch.inf, dtype=precise)
+
+    @property
+    def met(self) -> Mask:
+        return self.loss == -torch.inf
+
+    def offer(
+        self, tries: Images, logits: Logits, goal: Goal, rows: Labels, refused: Mask | None = None
+    ) -> Mask:
+        """Take the tries of some images that are better, and say which of them met the goal.
+
+        Those that were ``refused`` an answer are not judged by the logits that stand for it.
+        """
+        met = goal.met(logits)
+        loss = goal.cross_entropy(logits.to(self.loss.dtype)).clamp_min(-1e30)  # met is lower yet
+        loss = loss.nan_to_num(nan=torch.inf).masked_fill(met, -torch.inf)
+        if refused is not None:
+            loss = loss.masked_fill(refused, torch.inf)
+        better = loss < self.loss[rows]
+        self.loss[rows] = torch.where(better, loss, self.loss[rows])
+        self.images[rows] = torch.where(better.view(-1, 1, 1, 1), tries.detach(), self.images[rows])
+        return met

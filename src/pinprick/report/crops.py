@@ -6,11 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import SubFigure
 
-from pinprick.explain.explanation import Group
+from pinprick.explain.noise.explanation import Group
 from pinprick.report.changes import draw_picture
-from pinprick.report.kinds import LOOKS
 from pinprick.report.marks import anchor_of, effect_of
-from pinprick.report.outlines import HALO, LINE, draw_outlines
+from pinprick.report.outlines import HALO, LINE, LOOKS, draw_outlines
 from pinprick.report.words import signed
 from pinprick.types import Picture
 

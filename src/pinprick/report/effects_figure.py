@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from pinprick.explain.explanation import Explanation, Group
-from pinprick.report.kinds import LEADING, OBSCURING, legend_marks, mark
+from pinprick.explain.noise.explanation import Explanation, Group
+from pinprick.report.outlines import LEADING, OBSCURING, legend_marks, mark
 from pinprick.report.words import folded
 
 _WIDTH = 0.38  # of a bar, where groups are 1 apart

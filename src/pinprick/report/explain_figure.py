@@ -12,13 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from pinprick.explain.explanation import Explanation
+from pinprick.explain.noise.explanation import Explanation
 from pinprick.report.changes import draw_picture, write_around
 from pinprick.report.crops import MOST, draw_crops
 from pinprick.report.heat import Plane, draw_guided, draw_heat, draw_words
-from pinprick.report.kinds import legend_marks
 from pinprick.report.marks import draw_marks, number_marks
-from pinprick.report.outlines import reach
+from pinprick.report.outlines import legend_marks, reach
 from pinprick.report.row import Row
 from pinprick.report.words import fate, folded, said_below
 from pinprick.types import Picture

@@ -7,9 +7,9 @@ from typing import Any
 
 from pinprick.data.pictures import Named
 from pinprick.errors import BadInput
-from pinprick.explain.changes import save_changes, without_pixels
-from pinprick.explain.explained import Explained
-from pinprick.explain.explanation import Explanation
+from pinprick.explain.explain_result import Explained
+from pinprick.explain.noise.changes import save_changes, without_pixels
+from pinprick.explain.noise.explanation import Explanation
 from pinprick.model import Classifier
 from pinprick.report.effects_figure import effects_figure
 from pinprick.report.explain_figure import Views, explain_figure

@@ -13,7 +13,7 @@ from pinprick.errors import BadInput
 from pinprick.model import Classifier
 from pinprick.robust import plain_pgd, stay_correct, strong_pgd
 from pinprick.run import attack_batches
-from pinprick.train.recipe import check_range
+from pinprick.train.recipes.recipe import check_range
 from pinprick.types import Mask
 
 FEW = (10, 24)  # elements at which l0 accuracy is told

@@ -20,9 +20,8 @@ from pinprick.train.out_folder import check_folder, holds_model
 from pinprick.train.plan import Plan, describe_plan, difference, what_decides
 from pinprick.train.progress import Epoch, Progress
 from pinprick.zoo.card import ModelCard, read_card_file
-from pinprick.zoo.files import CARD
-from pinprick.zoo.save import save_model
-from pinprick.zoo.stored import Store, from_stored, to_stored
+from pinprick.zoo.saved_folder import CARD, save_model
+from pinprick.zoo.weights import Store, from_stored, to_stored
 
 
 def train_model(

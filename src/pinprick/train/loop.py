@@ -19,19 +19,24 @@ from pinprick.goal import Goal
 from pinprick.model import Classifier
 from pinprick.problem import Problem
 from pinprick.train.augment import Augment
-from pinprick.train.average import Average
 from pinprick.train.exam import spread
 from pinprick.train.feed import Batch, Feed, MemoryFeed
 from pinprick.train.graphs import Passes
-from pinprick.train.loss import step_loss
 from pinprick.train.material import Material
-from pinprick.train.optimise import make_optimiser, read_state, set_lr, write_state
+from pinprick.train.optimise import (
+    Average,
+    half_precision,
+    make_optimiser,
+    read_state,
+    set_lr,
+    step_loss,
+    tuned,
+    write_state,
+)
 from pinprick.train.picture_feed import PictureFeed
 from pinprick.train.plan import Plan
-from pinprick.train.progress import Epoch, Progress
-from pinprick.train.recipe import Recipe
-from pinprick.train.speed import half_precision, tuned
-from pinprick.train.watch import Watch
+from pinprick.train.progress import Epoch, Progress, Watch
+from pinprick.train.recipes.recipe import Recipe
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.fit import as_card_says, build
 

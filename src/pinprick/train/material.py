@@ -13,10 +13,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from pinprick.data.choose import load_subset
 from pinprick.data.dataset import Dataset
+from pinprick.data.select import load_subset
+from pinprick.data.sets.tensors import check_tensors
 from pinprick.data.subset import describe, parse
-from pinprick.data.tensors import check_tensors
 from pinprick.errors import BadInput
 from pinprick.json_text import read_json
 from pinprick.train.splits import read_parts, with_classes

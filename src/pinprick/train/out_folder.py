@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pinprick.errors import BadInput
 from pinprick.train.checkpoint import CHECKPOINT
-from pinprick.zoo import file
-from pinprick.zoo.files import CARD, foreign_files, weights_files
+from pinprick.zoo import load_file
+from pinprick.zoo.saved_folder import CARD, foreign_files, weights_files
 
 
 def check_folder(out: Path) -> bool:
@@ -35,7 +35,7 @@ def holds_model(out: Path) -> bool:
     if not weights_files(out):
         return False
     try:
-        file.load(str(out))
+        load_file.load(str(out))
     except BadInput as error:
         raise BadInput(f"{error}; to train again, move the weights away") from None
     return True

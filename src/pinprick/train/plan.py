@@ -11,7 +11,7 @@ from pinprick.errors import BadInput, UnknownName
 from pinprick.train import find_recipe
 from pinprick.train.exam import Exam
 from pinprick.train.presets import preset
-from pinprick.train.recipe import Recipe
+from pinprick.train.recipes.recipe import Recipe
 from pinprick.train.schedule import Schedule
 
 _HOW = ("compile", "graphs")  # settings that say how steps are run, and not which

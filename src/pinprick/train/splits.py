@@ -11,10 +11,10 @@ from pathlib import Path
 
 import torch
 
-from pinprick.data.choose import choose, load_subset
 from pinprick.data.dataset import Dataset
-from pinprick.data.folder import find_splits
-from pinprick.data.sources import find_source
+from pinprick.data.registry import find_source
+from pinprick.data.select import choose, load_subset
+from pinprick.data.sets.folder import find_splits
 from pinprick.data.subset import Draw, OfClass, Subset, describe, parse
 from pinprick.errors import BadInput
 

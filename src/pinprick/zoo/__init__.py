@@ -35,9 +35,9 @@ def load_model(name: str, *, trust: bool = False) -> Classifier:
 
         return efficientnet_lite0.load()
     if source == "file" and colon:
-        from pinprick.zoo import file
+        from pinprick.zoo import load_file
 
-        return file.load(rest, trust=trust)
+        return load_file.load(rest, trust=trust)
     if source in LOADERS and colon:
         module = import_module(f"pinprick.zoo.{LOADERS[source]}")
         model: Classifier = module.load(rest)
@@ -57,9 +57,9 @@ def card_of(name: str) -> ModelCard | None:
 
         return shipped.card(rest)
     if source == "file":
-        from pinprick.zoo import file
+        from pinprick.zoo import load_file
 
-        return file.find_card(file.find_file(Path(rest).expanduser()), {})
+        return load_file.find_card(load_file.find_file(Path(rest).expanduser()), {})
     return None
 
 

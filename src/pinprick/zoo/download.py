@@ -15,8 +15,15 @@ from typing import Any
 import torch
 
 from pinprick.errors import BadInput, PinprickError
-from pinprick.zoo.complete import Filled, complete_weights, misfit
-from pinprick.zoo.safe import brief, is_refusal, refusal, weights_only
+from pinprick.zoo.safe_loading import (
+    Filled,
+    brief,
+    complete_weights,
+    is_refusal,
+    misfit,
+    refusal,
+    weights_only,
+)
 
 _SILENCE = 60.0  # seconds after which a connection is given up
 _CHECKSUM = "invalid hash value"  # what torch.hub says of a download that was cut

@@ -7,9 +7,9 @@ plain tensors; the package's own loader would unpickle whatever the file holds.
 
 import torch
 
+from pinprick.data.classes import imagenet_classes
 from pinprick.errors import MissingExtra
 from pinprick.model import Classifier
-from pinprick.zoo.imagenet import imagenet_classes
 from pinprick.zoo.prepare import short_side_and_crop
 
 NAME = "efficientnet_lite0"

@@ -8,10 +8,9 @@ from torch import Tensor, nn
 from pinprick.errors import BadInput, MissingExtra, UnknownName
 from pinprick.model import Access, Classifier
 from pinprick.zoo.card import ModelCard
-from pinprick.zoo.outline import check_takes, outline
 from pinprick.zoo.prepare import cover_and_crop
-from pinprick.zoo.stored import State, from_stored
-from pinprick.zoo.weights import listed
+from pinprick.zoo.safe_loading import check_takes, listed, outline
+from pinprick.zoo.weights import State, from_stored
 
 _WRAPPERS = ("module.", "_orig_mod.")  # of DataParallel and of torch.compile
 

@@ -16,8 +16,7 @@ from pinprick.json_text import read_json_file
 from pinprick.model import Classifier
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.download import fetching, is_about_weights
-from pinprick.zoo.outline import check_takes, outline
-from pinprick.zoo.safe import brief
+from pinprick.zoo.safe_loading import brief, check_takes, outline
 from pinprick.zoo.timm import from_config, import_timm
 
 _LARGEST = 100_000  # of the numbers of model_args, such as layers and channels, and of num_classes

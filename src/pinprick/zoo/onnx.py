@@ -14,11 +14,10 @@ from torch import Tensor
 from pinprick.errors import BadInput, MissingExtra
 from pinprick.model import Classifier
 from pinprick.types import Images, Logits
-from pinprick.zoo.batches import in_batches
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.fit import as_card_says
-from pinprick.zoo.prepare import cover_and_crop, to_channels
-from pinprick.zoo.safe import brief
+from pinprick.zoo.prepare import cover_and_crop, in_batches, to_channels
+from pinprick.zoo.safe_loading import brief
 
 _KINDS = {
     "tensor(float)": torch.float32,

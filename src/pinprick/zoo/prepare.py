@@ -8,9 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from PIL.Image import Image, Resampling
+from torch import Tensor
 
-from pinprick.data.convert import as_rgb
-from pinprick.types import Picture
+from pinprick.data.pictures import as_rgb
+from pinprick.types import Images, Logits, Picture
 
 
 def as_it_is(picture: Image) -> Picture:
@@ -81,3 +82,15 @@ def in_unit_box(picture: Image) -> Picture:
     """8-bit pixels as float32 numbers in [0, 1], channels first."""
     pixels = torch.from_numpy(np.array(picture, dtype=np.uint8))
     return pixels.view(picture.height, picture.width, -1).permute(2, 0, 1).float() / 255
+
+
+# Models that were frozen for one batch size, asked about any number of images.
+
+
+def in_batches(call: Callable[[Tensor], Tensor], images: Images, count: int) -> Logits:
+    """What ``call`` says of all images, ``count`` at a time; the last are filled up."""
+    answers = []
+    for part in images.split(count):
+        filler = images.new_zeros(count - len(part), *images.shape[1:])
+        answers.append(call(torch.cat([part, filler]))[: len(part)])
+    return torch.cat(answers)

@@ -13,11 +13,10 @@ from torch import Tensor, nn
 
 from pinprick.errors import BadInput
 from pinprick.model import Classifier
-from pinprick.zoo.batches import in_batches
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.fit import as_card_says
-from pinprick.zoo.prepare import as_it_is
-from pinprick.zoo.safe import brief
+from pinprick.zoo.prepare import as_it_is, in_batches
+from pinprick.zoo.safe_loading import brief
 
 
 def load(path: Path, kind: str, card: ModelCard | None, name: str) -> Classifier:

@@ -20,14 +20,14 @@ from typing import Any
 import torch
 from PIL import Image
 
-from pinprick.data.convert import as_rgb
+from pinprick.data.classes import imagenet_classes
+from pinprick.data.pictures import as_rgb
 from pinprick.errors import BadInput, MissingExtra, UnknownName
 from pinprick.model import Classifier
 from pinprick.types import Picture
 from pinprick.zoo.download import fetching, is_about_weights
-from pinprick.zoo.imagenet import imagenet_classes
 from pinprick.zoo.prepare import short_side_and_crop
-from pinprick.zoo.safe import brief
+from pinprick.zoo.safe_loading import brief
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 

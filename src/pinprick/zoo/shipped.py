@@ -4,9 +4,9 @@ from pathlib import Path
 
 from pinprick.errors import UnknownName
 from pinprick.model import Classifier
-from pinprick.zoo import file
+from pinprick.zoo import load_file
 from pinprick.zoo.card import ModelCard, read_card_file
-from pinprick.zoo.files import CARD, WEIGHTS
+from pinprick.zoo.saved_folder import CARD, WEIGHTS
 
 FOLDER = Path(__file__).parent / "weights"
 
@@ -21,7 +21,7 @@ def names() -> list[str]:
 def load(name: str) -> Classifier:
     if name not in names():
         raise UnknownName("shipped model", name, names())
-    model = file.load(str(FOLDER / name / WEIGHTS))
+    model = load_file.load(str(FOLDER / name / WEIGHTS))
     model.name = f"pinprick:{name}"
     return model
 

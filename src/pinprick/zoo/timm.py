@@ -9,12 +9,12 @@ from typing import Any
 
 from PIL.Image import Image
 
-from pinprick.data.convert import as_rgb
+from pinprick.data.classes import imagenet_classes
+from pinprick.data.pictures import as_rgb
 from pinprick.errors import BadInput, MissingExtra, UnknownName
 from pinprick.model import Classifier
 from pinprick.types import Picture
 from pinprick.zoo.download import fetching
-from pinprick.zoo.imagenet import imagenet_classes
 
 _LARGEST = 4096  # pixels of a side
 _INFINITE = 1e30  # where float32 is close to its end

@@ -10,7 +10,7 @@ from PIL.Image import Image
 from torchvision import models
 from torchvision.transforms import functional as transform
 
-from pinprick.data.convert import as_rgb
+from pinprick.data.pictures import as_rgb
 from pinprick.errors import UnknownName
 from pinprick.model import Classifier
 from pinprick.types import Picture

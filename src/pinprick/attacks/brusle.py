@@ -1,0 +1,286 @@
+"""BruSLeAttack: which k pixels to copy from one random image, learnt from the swaps that failed.
+
+Vo, Abbasnejad, Ranasinghe: BruSLeAttack: a query-efficient score-based black-box sparse adversarial
+attack. ICLR 2024.
+
+Every channel of every pixel of a synthetic image ``s`` is 0 or 1, drawn once. A mask ``u`` of k
+pixels makes the image ``u * s + (1 - u) * x``. After ``starts`` random masks the best is changed:
+
+    theta = (fails + 0.01) / (visits + 0.01)                for each pixel
+    m     = max(1, floor(k * lam(q)))                       after q queries
+    u'    = k - m pixels of u by theta, and m others by theta * mean |s - x|
+    lam(q) = swap * ((q + 1)^-0.24 + 0.997^(q + 1)) / 2
+
+drawn without replacement, exactly. If ``u'`` has the lower loss, it is the new ``u``; if not, the
+pixels that it left out have failed. These and the pixels of ``u'`` are visited. The loss is the
+margin where a label is to be left and the cross-entropy where a target is to be reached. One
+forward pass a query, scores alone. An image leaves the batch as soon as it fools.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.errors import BadInput
+from pinprick.parts.box import keep_allowed
+from pinprick.parts.choice import check_choice
+from pinprick.parts.largest import open_largest
+from pinprick.parts.score_loss import ScoreLoss, by_goal, score_loss
+from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+from pinprick.random import Streams
+from pinprick.types import Counts, Images, Mask, PerImage, Rows
+
+# Which pixels BruSLeAttack copies, and what its swaps have taught it about each.
+#
+# All that is said of pixels has the shape (batch, pixel).
+
+
+PIXELS = Units("pixels")
+_POWER, _BASE = 0.24, 0.997  # m1 and m2 of the paper, how the swaps shrink
+_PRIOR = 0.01  # of fails and visits
+_FIRST = 1e9  # the weight of pixels that come before all others
+
+
+def share(query: int, swap: float) -> float:
+    """The share of the pixels to swap once so many queries were made, lambda in the paper."""
+    return swap * (math.pow(query + 1, -_POWER) + math.pow(_BASE, query + 1)) / 2
+
+
+def synthetic(problem: Problem) -> Images:
+    """Pure colours, 0 or 1 in every channel; the clean values where nothing may change.
+
+    Pixels that a start changed have the colours they have there.
+    """
+    images = problem.images
+    colours = problem.rng.integers(2, *images.shape[1:], step=0, use="brusle colours")
+    pure = keep_allowed(colours.to(images.dtype), images, problem.allowed)
+    begun = PIXELS.spread(PIXELS.changed(problem.begin, images), images)
+    return torch.where(begun, problem.begin, pure)
+
+
+class Masks:
+    """A mask of pixels for each image, the best so far, and proposals to better it.
+
+    Attributes:
+        count: How many pixels are copied: k, or as many as differ, where those are fewer.
+        alone: Where a single mask is all there is to try.
+        best: The best masks so far; ``loss`` is theirs.
+        fails, visits: How often each pixel was left out in vain, and how often it was tried at all.
+
+    Args:
+        problem: The images.
+        k: How many pixels may be copied.
+        near: What the random masks are parts of, where it differs from the clean image; where that
+            is in fewer than k pixels, the first mask is all of these, and the others more.
+    """
+
+    def __init__(self, problem: Problem, k: Counts, near: Images) -> None:
+        images = problem.images
+        precise = torch.promote_types(images.dtype, torch.float32)
+        self._colours = synthetic(problem)
+        difference = (self._colours.to(precise) - images.to(precise)).abs()
+        self._apart = (PIXELS.total(difference) / images.shape[1]).float()
+        useful, known = self._apart > 0, PIXELS.changed(near, images)
+        self._known = (known & useful).float()
+        few = known.sum(dim=1, keepdim=True) < k.unsqueeze(1)
+        self._origin = torch.where(few, _FIRST * self._known + useful, self._known)
+        self._spare = (useful.sum(dim=1) - k).clamp_min(0)
+        self.count: Counts = torch.minimum(k, useful.sum(dim=1))
+        self.alone: Mask = self._spare == 0
+        self.best = torch.zeros_like(useful)
+        self.loss: PerImage = torch.full_like(k, torch.inf, dtype=precise)
+        self.fails, self.visits = torch.zeros_like(self._apart), torch.zeros_like(self._apart)
+
+    def __getitem__(self, rows: Rows) -> "Masks":
+        cut = object.__new__(Masks)
+        cut.__dict__.update({name: value[rows] for name, value in self.__dict__.items()})
+        return cut
+
+    def start(self, problem: Problem, most: int, step: int, *, first: bool = False) -> Tensor:
+        """Random masks; ``most`` bounds the counts."""
+        times = self._times(problem, step)
+        origin = self._origin
+        if first:
+            origin = torch.where(self._known.any(dim=1, keepdim=True), self._known, origin)
+        return draw_subset(origin, times, self.count, most)
+
+    def swap(self, problem: Problem, most: int, step: int, part: float) -> Tensor:
+        """The best masks with a part of their pixels left out and as many others taken in."""
+        theta = (self.fails + _PRIOR) / (self.visits + _PRIOR)
+        swapped = torch.minimum((self.count * part).long().clamp_min(1), self._spare)
+        times = self._times(problem, step)  # one for both draws, which share no pixel
+        weights = torch.stack((theta * self.best, theta * self._apart * ~self.best), dim=1)
+        count = torch.stack((self.count - swapped, swapped), dim=1)
+        return draw_subset(weights, times.unsqueeze(1), count, most).any(dim=1)
+
+    def learn(self, tried: Tensor, loss: PerImage, *, swapped: bool) -> None:
+        """Take the masks that did better; where they did not, the pixels they left out matter."""
+        better = take = loss < self.loss
+        if swapped:
+            left_out = self.best & ~tried
+            self.fails = self.fails + (left_out & ~better.unsqueeze(1))
+            self.visits = self.visits + left_out
+        else:
+            take = better | ~self.best.any(dim=1)  # the first, whatever it is worth
+        self.visits = self.visits + tried
+        self.best = torch.where(take.unsqueeze(1), tried, self.best)
+        self.loss = torch.where(better, loss.to(self.loss.dtype), self.loss)
+
+    def made(self, pixels: Tensor, images: Images) -> Images:
+        """The clean images with some pixels copied."""
+        return torch.where(PIXELS.spread(pixels, images), self._colours, images)
+
+    def made_best(self, images: Images) -> Images:
+        """Those of the best masks; the clean ones where no mask has a loss."""
+        judged = (self.loss < torch.inf).unsqueeze(1)
+        return self.made(self.best & judged, images)
+
+    def _times(self, problem: Problem, step: int) -> Tensor:
+        return draw_times(problem.rng, self._apart.shape[1], step=step, use="brusle masks")
+
+
+_QUERIES = {"label": 5000, "target": 10_000}  # the paper's, by the goal
+
+
+@dataclass(frozen=True, kw_only=True)
+class BruSLe(Attack):
+    """A search for the k pixels to take from a random image of pure colours.
+
+    Attributes:
+        k: How many pixels change, or "smallest" to seek the fewest for each image.
+        queries: Most queries per image, for each k that is tried; None for the paper's, 5000 where
+            a label is to be left and 10,000 where a target is to be reached.
+        starts: How many of them are random masks.
+        swap: The share of the pixels that is swapped at first, lambda_0 in the paper; None for the
+            paper's, 0.3 where a label is to be left and 0.05 where a target is to be reached.
+        loss: "margin" or "cross_entropy"; None for the paper's, the first where a label is to be
+            left and the second where a target is to be reached.
+        rounds: How many k are tried for an image at most, where the smallest is sought.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="brusle",
+        title="BruSLeAttack",
+        norm="l0",
+        unit="pixels",
+        kind="budget",
+        access="scores",
+        targeted=True,
+        masked=True,
+        starts=True,
+        random=True,
+        paper="arXiv:2404.05311",
+        revision=2,
+        differences=(
+            "An image that never fools keeps its best mask; the authors' code gives back the "
+            "last one tried.",
+            "The random masks may fool, too, and lie where `s` differs from `x`, so that no "
+            "pixel is wasted.",
+            "No query is made beyond the limit.",
+            "The margin is that of the logits, with the best of the other classes: that of "
+            "probabilities is 1 for all masks where the model is sure.",
+            "Any number of channels and any height and width will do.",
+            'The mask of allowed places and `k="smallest"` are ours; there `s` stays, and the '
+            "random masks are parts of the sparsest found so far.",
+        ),
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"queries": 1000},
+        "targeted": {"queries": 10_000, "swap": 0.05},
+    }
+
+    k: K = 50
+    queries: int | None = None
+    starts: int = 10
+    swap: float | None = None
+    loss: ScoreLoss | None = None
+    rounds: int = 10
+
+    def __post_init__(self) -> None:
+        check_k("brusle", self.k, self.rounds)
+        if self.loss is not None:
+            check_choice("brusle", "loss", self.loss, ("margin", "cross_entropy"))
+        for setting in ("queries", "starts"):
+            value = getattr(self, setting)
+            if value is not None and value < 1:
+                raise BadInput(f"brusle needs {setting} >= 1, got {value}")
+        if self.swap is not None and not 0 < self.swap <= 1:
+            raise BadInput(f"brusle needs swap above 0 and at most 1, got {self.swap:g}")
+
+    def facts(self) -> Card:
+        most = max(_QUERIES.values()) if self.queries is None else self.queries
+        return self.card.at_k(self.k, self.rounds, forwards=most)
+
+    def __call__(self, problem: Problem) -> Images:
+        return run_at_k(problem, self._search, PIXELS, self.k, self.rounds)
+
+    def _search(self, problem: Problem, k: Counts, near: Images, trial: int) -> tuple[Images, Mask]:
+        """The best try at one k for each image, and where it fooled."""
+        queries = by_goal(self.queries, problem.goal, **_QUERIES)
+        found, met = problem.images.clone(), torch.zeros_like(k, dtype=torch.bool)
+        masks, most = Masks(problem, k, near), int(k.max())
+        rows = masks.count.nonzero().flatten()  # images still searched, if they have a pixel
+        part, masks = problem[rows], masks[rows]
+        tried = self._propose(part, masks, most, 0, trial * queries)
+        for query in range(queries):
+            if not len(rows):
+                return found, met
+            logits = part.logits(masks.made(tried, part.images))
+            fooled, refused = part.goal.met(logits), part.refused
+            loss = score_loss(part.goal, logits, self.loss).masked_fill(fooled, -torch.inf)
+            masks.learn(tried, loss.masked_fill(refused, torch.inf), swapped=query >= self.starts)
+            done = fooled | refused | masks.alone
+            if query + 1 < queries:  # the next try, before a device is waited for
+                tried = self._propose(part, masks, most, query + 1, trial * queries)
+            if done.any():
+                gone, stay = done.nonzero().squeeze(1), (~done).nonzero().squeeze(1)
+                found[rows[gone]] = masks[gone].made_best(part.images[gone])
+                met[rows[gone]] = fooled[gone]
+                rows, part, masks, tried = rows[stay], part[stay], masks[stay], tried[stay]
+        found[rows] = masks.made_best(part.images)
+        return found, met
+
+    def _propose(
+        self, problem: Problem, masks: Masks, most: int, query: int, before: int
+    ) -> Tensor:
+        """The masks that a query is about, of which there were so many ``before`` at other k."""
+        if query < self.starts:
+            return masks.start(problem, most, before + query, first=query == 0)
+        swap = by_goal(self.swap, problem.goal, label=0.3, target=0.05)
+        return masks.swap(problem, most, before + query, share(query, swap))
+
+
+# Subsets of the places of an image, drawn without replacement, for each image its own.
+#
+# Each place p has an arrival time, exponential with rate ``weight_p``; the k that come first are a
+# draw of k places, one after another, each with probability in proportion to its weight among those
+# that are left. Minus the logarithm of the time is ``log weight_p`` plus Gumbel noise, so this is
+# the Gumbel top-k trick (Kool, van Hoof, Welling, ICML 2019), and it is exact.
+#
+# Places that do not overlap can be drawn from by the same times, since each place has its own.
+
+
+def draw_times(rng: Streams, places: int, *, step: int, use: str) -> Tensor:
+    """An arrival time at rate one for each place, of shape (batch, places); never 0."""
+    draw = rng.uniform(places, step=step, use=use)
+    return (-(-draw).log1p()).clamp_min(2**-25)
+
+
+def draw_subset(weights: Tensor, times: Tensor, count: Tensor, most: int) -> Tensor:
+    """A mask of ``count`` places drawn by ``weights``, fewer where fewer have a weight above 0.
+
+    Args:
+        weights: How likely each place is, (batch, places), none below 0; or several draws for each
+            image, (batch, draw, places).
+        times: From ``draw_times``.
+        count: How many to draw for each image, or for each draw.
+        most: A bound on the counts, which saves asking the device for it.
+    """
+    return open_largest(weights / times, count, most)

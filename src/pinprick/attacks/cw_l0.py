@@ -1,0 +1,270 @@
+"""C&W L0: solve an l2 attack, freeze the pixels that did least for it, and again, until it fails.
+
+Carlini, Wagner: Towards evaluating the robustness of neural networks. IEEE S&P 2017.
+
+    x'   = (tanh(u) + 1) / 2 where open, x where frozen
+    minimise over u   |x' - x|_2^2 + c * max(margin(f(x')) + 0.01, 0)         by Adam
+
+until the ``max`` is below 0.0001. That ends a round: the open units that did least are frozen,
+Adam starts anew from ``x'``, and ``c`` stays. After ``steps`` steps in vain ``c`` is doubled; where
+it has come to ``last_weight``, the image is done. What a unit did, with ``d = x' - x``, is
+
+    - sum g * d,   g = grad margin                   ranking "paper": how far it lowered the margin
+    |sum d| * sum |grad of the loss above by u|      ranking "reference": about |d|^2
+
+and a round freezes at most ``0.3 * sqrt(units changed)`` of the least, or up to the first that did
+more than 0.01. All images go in lock-step, each in a round of its own; one forward and one backward
+pass a step, for the gradient of the margin is all that either ranking needs.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.errors import BadInput
+from pinprick.parts.adam import Adam
+from pinprick.parts.best import Best
+from pinprick.parts.box import FARTHEST, from_free, slope, to_free
+from pinprick.parts.choice import check_choice
+from pinprick.parts.cut import cut_state
+from pinprick.parts.units import Units
+from pinprick.problem import Problem
+from pinprick.types import Counts, Images, Mask, PerImage, Rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class CWL0(Attack):
+    """C&W's l2 attack on fewer and fewer pixels, until it fails.
+
+    Attributes:
+        steps: Adam steps with one ``c``.
+        lr: Adam's learning rate, in units of ``u``.
+        weight: The first ``c``.
+        last_weight: A ``c`` that is not tried any more.
+        unit: What is frozen and counted, "pixels" or "elements".
+        ranking: What a unit did, by the formula of the "paper" or of its "reference" code.
+        share: Freeze at least this share of the open units in a round, whatever they did.
+        halve: Where a round fails, take it back and freeze half as many, down to one.
+        max_passes: Most passes for an image; None for as many as it takes.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="cw_l0",
+        title="C&W L0",
+        norm="l0",
+        unit="pixels",
+        kind="minimal",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        paper="arXiv:1608.04644",
+        differences=(
+            "Values changed by less than 0.0001 are put back before the model is asked, so that "
+            "what is counted is what was judged; the authors' code counts them as unchanged but "
+            "leaves them in.",
+            "Every image on the way is judged, and the sparsest that fooled is kept.",
+            "The distance is to the image itself.",
+            "An untargeted goal is treated like a targeted one, by the margin.",
+            "`share` and `halve` are ours: they make rounds larger, and take back those that "
+            "were too large.",
+        ),
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {
+            "steps": 40,
+            "lr": 0.1,
+            "weight": 0.1,
+            "last_weight": 100.0,
+            "share": 0.1,
+            "halve": True,
+            "max_passes": 1000,
+        }
+    }
+
+    steps: int = 1000
+    lr: float = 0.01
+    weight: float = 1e-3
+    last_weight: float = 2e6
+    unit: Literal["pixels", "elements"] = "pixels"
+    ranking: Literal["paper", "reference"] = "paper"
+    share: float = 0.0
+    halve: bool = False
+    max_passes: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("cw_l0", "unit", self.unit, ("pixels", "elements"))
+        check_choice("cw_l0", "ranking", self.ranking, ("paper", "reference"))
+        if self.steps < 1 or not 0 < self.lr < math.inf:
+            raise BadInput(f"cw_l0 needs steps >= 1 and lr > 0, got {self.steps} and {self.lr:g}")
+        if not 0 < self.weight < self.last_weight < math.inf:
+            raise BadInput(
+                "cw_l0 needs weight above 0 and below last_weight, "
+                f"got {self.weight:g} and {self.last_weight:g}"
+            )
+        if not 0 <= self.share < 1:
+            raise BadInput(f"cw_l0 needs share from 0 to below 1, got {self.share:g}")
+        if self.max_passes is not None and self.max_passes < 1:
+            raise BadInput(f"cw_l0 needs max_passes >= 1, or none, got {self.max_passes}")
+
+    def facts(self) -> Card:
+        most = self.max_passes
+        return replace(self.card, unit=self.unit, max_forwards=most, max_backwards=most)
+
+    def __call__(self, problem: Problem) -> Images:
+        best = Best(problem.images)
+        pace = Pace(
+            steps=self.steps,
+            lr=self.lr,
+            last_weight=self.last_weight,
+            ranking=self.ranking,
+            share=self.share,
+            halve=self.halve,
+        )
+        rounds = Rounds(problem, Units(self.unit), self.weight, pace)
+        for _ in count() if self.max_passes is None else range(self.max_passes):
+            rounds = rounds[rounds.step(best)]
+            if not len(rounds.rows):
+                break
+        return best.images
+
+
+# Rounds of C&W L0, all images in lock-step: a step of Adam, and what follows where one is over.
+
+
+_MARGIN = 0.01  # by which the goal is to be met
+_SOLVED = 1e-4  # a hinge below this ends a round
+_UNSEEN = 1e-4  # a change below this is none
+
+
+class Pace(NamedTuple):
+    """The settings of the attack that a round goes by."""
+
+    steps: int
+    lr: float
+    last_weight: float
+    ranking: Literal["paper", "reference"]
+    share: float
+    halve: bool
+
+
+class Rounds:
+    """Where each image stands: what is open, the point, Adam's means, ``c`` and its clock.
+
+    ``kept_free`` and ``kept_weight`` are from the end of the last round; ``rank`` is the place of
+    each unit in the order of freezing there, and ``number`` how many were frozen.
+    """
+
+    def __init__(self, problem: Problem, units: Units, weight: float, pace: Pace) -> None:
+        self.problem, self.units, self.pace = problem, units, pace
+        precise = torch.promote_types(problem.images.dtype, torch.float32)
+        self.clean = problem.images.to(precise).contiguous()
+        self.free, self.adam = to_free(self.clean), Adam(self.clean)
+        self.rows = torch.arange(len(problem), device=self.clean.device)
+        self.weight = self.clean.new_full((len(problem),), weight)
+        self.clock = torch.zeros_like(self.rows)
+        everything = torch.ones_like(self.clean, dtype=torch.bool)
+        allowed = everything if problem.allowed is None else problem.allowed
+        self.open = self.units.largest(allowed)
+        self.number = torch.zeros_like(self.rows)
+        self.rank = torch.zeros_like(self.open, dtype=torch.int32)
+        self.kept_open, self.kept_free, self.kept_weight = self.open, self.free, self.weight
+
+    def __getitem__(self, rows: Rows) -> "Rounds":
+        return cut_state(self, rows, "problem", "adam")
+
+    def step(self, best: Best) -> Mask:
+        """One pass for each image, and what follows from it; says who is not done."""
+        goal, pace = self.problem.goal, self.pace
+        movable = self.units.spread(self.open, self.clean)
+        if self.problem.allowed is not None:
+            movable = movable & self.problem.allowed
+        delta = torch.where(movable, from_free(self.free) - self.clean, 0)
+        seen = torch.where(delta.abs() < _UNSEEN, self.clean, self.clean + delta)
+        asked = seen.clamp(0, 1).to(self.problem.images.dtype)
+        logits, grad = self.problem.logits_and_gradient(asked, goal.margin)
+        changed = self.units.count(asked, self.problem.images)
+        met = goal.met(logits)
+        best.offer(asked, changed, met, self.rows)
+
+        hinge = (goal.margin(logits).to(delta.dtype) + _MARGIN).clamp_min(0)
+        solved = met & (hinge < _SOLVED)
+        push = torch.where(hinge > 0, self.weight, 0).view(-1, 1, 1, 1)
+        rise = grad.to(delta.dtype)
+        by_free = torch.where(movable, slope(self.free) * (2 * delta + push * rise), 0)
+        moved = self.free - pace.lr * self.adam.step(by_free)
+        self.free = torch.where(solved.view(-1, 1, 1, 1), self.free, moved)
+        self.clock = self.clock + 1
+        if solved.any():  # waits for the device, and spares a sort in most steps
+            if pace.ranking == "paper":
+                scores = self.units.total(-rise * delta)
+            else:
+                scores = self.units.total(delta).abs() * self.units.total(by_free.abs())
+            self._freeze(solved, scores, changed)
+
+        tired = (self.clock >= pace.steps) & ~solved
+        self.weight = torch.where(tired, self.weight * 2, self.weight)
+        self.clock = torch.where(tired, 0, self.clock)
+        failed = self.weight >= pace.last_weight
+        again = failed & (self.number > 1) if pace.halve else torch.zeros_like(failed)
+        if pace.halve and again.any():
+            self._take_back(again)
+        going = (~failed | again) & self.open.any(dim=1)
+        return going & ~self.problem.refused if self.problem.may_refuse else going
+
+    def _freeze(self, solved: Mask, scores: Tensor, changed: Tensor) -> None:
+        """End the round of the images that are solved: freeze what did least, and start anew."""
+        rank, number = choose_least(scores, self.open, changed, self.pace.share)
+        wide, line = solved.view(-1, 1, 1, 1), solved.unsqueeze(1)
+        self.rank = torch.where(line, rank, self.rank)
+        self.number = torch.where(solved, number, self.number)
+        self.kept_open = torch.where(line, self.open, self.kept_open)
+        self.kept_weight = torch.where(solved, self.weight, self.kept_weight)
+        self.free = torch.where(wide, self.free.clamp(-FARTHEST, FARTHEST), self.free)
+        self.kept_free = torch.where(wide, self.free, self.kept_free)
+        self._open_rest(solved)
+
+    def _take_back(self, failed: Mask) -> None:
+        """Go back to the end of the last round, and freeze half as many as then."""
+        self.number = torch.where(failed, self.number // 2, self.number)
+        self.weight = torch.where(failed, self.kept_weight, self.weight)
+        self.free = torch.where(failed.view(-1, 1, 1, 1), self.kept_free, self.free)
+        self._open_rest(failed)
+
+    def _open_rest(self, rows: Mask) -> None:
+        """Begin a round with all but the first ``number`` units of the last one's order."""
+        rest = self.kept_open & (self.rank >= self.number.unsqueeze(1))
+        self.open = torch.where(rows.unsqueeze(1), rest, self.open)
+        self.clock = torch.where(rows, 0, self.clock)
+        self.adam.restart(rows)
+
+
+# Which units a round of C&W L0 freezes: those that did least.
+
+
+_MATTERS = 0.01  # the score of a unit that ends the freezing
+_FREEZE = 0.3  # times the square root of the units changed: how many a round freezes
+
+
+def choose_least(
+    scores: Tensor, is_open: Tensor, changed: PerImage, share: float
+) -> tuple[Tensor, Counts]:
+    """The place of each unit in the order of freezing, and how many are to be frozen.
+
+    Args:
+        scores: What each unit did, (batch, unit).
+        is_open: Which are not frozen yet; the others come last.
+        changed: How many units of each image are changed.
+        share: At least this share of the open ones is frozen.
+    """
+    ranked, order = scores.masked_fill(~is_open, torch.inf).sort(dim=1, stable=True)
+    places = torch.arange(scores.shape[1], device=scores.device, dtype=torch.int32)
+    rank = torch.empty_like(order, dtype=torch.int32).scatter_(1, order, places.expand_as(order))
+    few = (_FREEZE * changed.sqrt()).ceil().clamp_min(1).long()
+    few = torch.minimum(few, 1 + (ranked <= _MATTERS).sum(dim=1))
+    return rank, torch.maximum(few, (share * is_open.sum(dim=1)).ceil().long())

@@ -1,0 +1,233 @@
+"""Homotopy: proximal steps under a price for each changed element that falls until the goal is met.
+
+Zhu, Chen, Wang: Sparse and imperceptible adversarial attack via a homotopy algorithm. ICML 2021.
+
+    min over d of  L(x + d) + lambda |d|_0    with  |d|_inf <= eps,  x + d in [0, 1]
+
+for a falling sequence of lambda, each from where the last one ended:
+
+    lambda = min(decay * lambda, just below the one at which the next element wakes up)
+    d      = nmAPG(d, lambda), with at most ``growth`` elements more        nmapg.py, prox.py
+    d      = d after gradient steps on its own elements, where they are not at the end of their room
+
+until ``x + d`` fools; then the largest changes are made as small as bisection can. L is the hinge
+of the margin, or the cross-entropy to a target. A step of nmAPG takes one forward and one backward
+pass, and a forward pass for each proximal step that is tried.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.homotopy.nmapg import (
+    HALVINGS,
+    Box,
+    Look,
+    Task,
+    adversarial,
+    descend,
+    prox,
+    waking_lambda,
+)
+from pinprick.errors import BadInput
+from pinprick.problem import Problem
+from pinprick.types import Images, Mask, PerImage
+
+_REACH = 20  # the largest step: how many times eps it sends the element of steepest gradient
+_SHORTER = 4  # what that is divided by when a round moved nothing
+_LEAST_REACH = 0.05  # and no less than so many times eps
+_JUST_BELOW = 0.99
+_PATIENCE = 4  # rounds in which refinements alone may move an image
+_CAREFUL = 20  # after a refinement so many times fewer elements may join
+_REFINE_STEP = 0.1  # as a share of eps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Homotopy(Attack):
+    """A price on every changed element that falls, and proximal steps that pay it.
+
+    Attributes:
+        eps: The most that a value may change, where pixel values run from 0 to 1.
+        rounds: Give up on an image after this many values of lambda.
+        decay: What lambda is multiplied by from round to round.
+        steps: The most steps of nmAPG in a round.
+        growth: The most elements that join in a round.
+        gamma: Refine where the changes take up at most this share of the room they have.
+        refine_steps: The most gradient steps of a refinement; 0 for none.
+        shrink_steps: Bisections of the largest change at the end; 0 for none.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="homotopy",
+        title="Homotopy",
+        norm="l0",
+        unit="elements",
+        kind="minimal",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        paper="arXiv:2106.06027",
+        revision=2,
+        differences=(
+            "The momentum is that of Li and Lin; in the authors' code its weight is never "
+            "brought up to date, so that it points backwards.",
+            "The running bound C of accepted steps is that of Li and Lin; the authors' code "
+            "updates it with the new q in place of the old.",
+            "Lambda starts just below the value at which the first element wakes up, in closed "
+            "form, and skips values under which nothing would move. The authors' code finds its "
+            "start by thousands of trials, above that value; a step of 1e5, put in where "
+            "nothing has moved, then starts the attack by accident.",
+            "The largest step is 20 `eps` over the steepest gradient: a quarter of that after a "
+            "round that moved nothing, twice as long after one that did. Once it is at its "
+            "shortest, 0.05 `eps`, and nothing moves, one element joins without a test of the "
+            "price.",
+            "A proximal step is halved at most five times; the authors' code multiplies it by "
+            "0.8 up to 1000 times.",
+            "A test of how much F falls takes a tenth over the largest step as its constant; "
+            "the authors' is 0.3, whatever the size of the loss.",
+            "Where too many elements would join, those of largest gain do; the authors' code "
+            "cuts by size.",
+            "The refinement takes normalised gradient steps on the loss alone, at most "
+            "`refine_steps` of them. The authors' adds an l-infinity term, and takes 200 to "
+            "1200 steps.",
+            "After a refinement a twentieth of `growth` may join in the next round; in the "
+            "authors' code 10 elements of 200.",
+            "An element at the end of the box counts as at the end of its room; in the authors' "
+            "code only the ball does.",
+            "The final shrinking is a bisection, for images that fool; the authors' takes up to "
+            "40,000 steps of 1e-3, also where the image was given up.",
+            "An image is given up after `rounds` values of lambda; the authors' code gives up "
+            "once 95 % of the elements are used.",
+            "Defaults are for small images and the whole box: `eps` 1 (paper 0.05), `steps` 30 "
+            "(100), `growth` 5 (200).",
+        ),
+    )
+
+    eps: float = 1.0
+    rounds: int = 200
+    decay: float = 0.98
+    steps: int = 30
+    growth: int = 5
+    gamma: float = 0.8
+    refine_steps: int = 10
+    shrink_steps: int = 8
+
+    def __post_init__(self) -> None:
+        for setting, most in (("eps", 1.0), ("decay", 1.0), ("gamma", 1.0)):
+            if not 0 < getattr(self, setting) <= most:
+                value = getattr(self, setting)
+                raise BadInput(f"homotopy needs {setting} above 0 and at most 1, got {value:g}")
+        for setting, least in (
+            ("rounds", 1),
+            ("steps", 1),
+            ("growth", 1),
+            ("refine_steps", 0),
+            ("shrink_steps", 0),
+        ):
+            if getattr(self, setting) < least:
+                value = getattr(self, setting)
+                raise BadInput(f"homotopy needs {setting} >= {least}, got {value}")
+
+    def facts(self) -> Card:
+        descent = self.steps * 2 * (1 + HALVINGS)
+        forwards = self.rounds * (1 + descent + self.refine_steps) + self.shrink_steps
+        backwards = self.rounds * (1 + 2 * self.steps + self.refine_steps)
+        return replace(self.card, max_forwards=forwards, max_backwards=backwards)
+
+    def __call__(self, problem: Problem) -> Images:
+        precise = torch.promote_types(problem.images.dtype, torch.float32)
+        clean = problem.images.to(precise)
+        box = Box((-clean).clamp_min(-self.eps), (1 - clean).clamp_max(self.eps))
+        found, delta = torch.zeros_like(clean), torch.zeros_like(clean)
+        lam = clean.new_full((len(clean),), torch.inf)
+        growth = torch.full_like(problem.goal.labels, self.growth)
+        reach = torch.full_like(lam, _REACH * self.eps)
+        idle = torch.zeros_like(growth)  # rounds in which nmAPG moved nothing
+        rows = torch.arange(len(clean), device=clean.device)  # images still on their way
+        for _ in range(self.rounds):
+            here = delta[rows]
+            most = (here != 0).flatten(1).sum(dim=1) + growth[rows]
+            task = Task(problem[rows], box.cut(rows), lam[rows], lam[rows], most)
+            seen = task.look(here)
+            task = self._next_lambda(task, here, seen, reach[rows])
+            found[rows[seen.met]] = here[seen.met]  # after a refinement
+            go = ~seen.met & task.rate.isfinite() & (task.lam > 0)  # else nothing could move
+            rows, task, seen, here = rows[go], task.cut(go), seen.cut(go), here[go]
+            if not len(rows):
+                break
+            lam[rows] = task.lam
+            moved, met = descend(task, here, seen, self.steps)
+            found[rows[met]] = moved[met]
+            idle[rows] = torch.where((moved == here).flatten(1).all(dim=1), idle[rows] + 1, 0)
+            loose = ~met & self._loose(moved, task.box)
+            if self.refine_steps and loose.any():
+                moved[loose] = self._refined(task.cut(loose), moved[loose])
+            growth[rows] = torch.where(loose, max(1, self.growth // _CAREFUL), self.growth)
+            stuck = (moved == here).flatten(1).all(dim=1)  # such steps lead nowhere: shorter ones
+            stuck |= idle[rows] >= _PATIENCE  # though a refinement wanders about
+            longer = (2 * reach[rows]).clamp_max(_REACH * self.eps)
+            shorter = (reach[rows] / _SHORTER).clamp_min(_LEAST_REACH * self.eps)
+            forced = stuck & (reach[rows] == shorter)  # no shorter ones: one element all the same
+            moved = torch.where(forced.view(-1, 1, 1, 1), _one_more(task, here, seen), moved)
+            reach[rows] = torch.where(stuck, shorter, longer)
+            delta[rows] = moved
+            rows = rows[~met]
+            if not len(rows):
+                break
+        return self._shrunk(problem, found, box)
+
+    def _next_lambda(self, task: Task, delta: Images, seen: Look, reach: PerImage) -> Task:
+        """The task of the next round: the largest step, and a lambda under which it moves."""
+        rate = reach / seen.grad.abs().flatten(1).amax(dim=1)
+        wakes = waking_lambda(delta, seen.grad, rate, task.box)
+        return task._replace(
+            rate=rate, lam=torch.minimum(self.decay * task.lam, _JUST_BELOW * wakes)
+        )
+
+    def _loose(self, delta: Images, box: Box) -> Mask:
+        """Where the changed elements take up at most ``gamma`` of the room they have."""
+        room = torch.where(delta > 0, box.high, box.low).abs()
+        share = (delta.abs() / room.where(delta != 0, 1)).flatten(1)
+        return share.sum(dim=1) <= self.gamma * (delta != 0).flatten(1).sum(dim=1)
+
+    def _refined(self, task: Task, delta: Images) -> Images:
+        """Gradient steps on the elements that are changed, until the goal is met."""
+        delta, rows = delta.clone(), torch.arange(len(delta), device=delta.device)
+        for _ in range(self.refine_steps):
+            here = delta[rows]
+            seen = task.look(here)
+            slope = torch.where(here != 0, seen.grad, 0)
+            steepest = slope.abs().amax(dim=(1, 2, 3), keepdim=True)
+            step = _REFINE_STEP * self.eps * slope / steepest.where(steepest > 0, 1)
+            delta[rows] = torch.where(seen.met.view(-1, 1, 1, 1), here, task.box.clip(here - step))
+            go = ~seen.met & (steepest > 0).flatten()
+            rows, task = rows[go], task.cut(go)
+            if not len(rows):
+                break
+        return delta
+
+    def _shrunk(self, problem: Problem, delta: Images, box: Box) -> Images:
+        """The adversarial images, the largest changes cut down as far as bisection finds."""
+        done = (delta != 0).flatten(1).any(dim=1)
+        if self.shrink_steps and done.any():
+            ones = delta.new_ones((int(done.sum()),))
+            task = Task(problem[done], box.cut(done), ones, ones, ones.long())
+            best, high = delta[done], delta[done].abs().amax(dim=(1, 2, 3), keepdim=True)
+            low = torch.zeros_like(high)
+            for _ in range(self.shrink_steps):
+                cap = (low + high) / 2
+                tried = best.clamp(-cap, cap)
+                met = task.judge(tried)[1].view(-1, 1, 1, 1)
+                best, high = torch.where(met, tried, best), torch.where(met, cap, high)
+                low = torch.where(met, low, cap)
+            delta = delta.index_put((done,), best)
+        return adversarial(problem, delta)
+
+
+def _one_more(task: Task, delta: Images, seen: Look) -> Images:
+    """A proximal step that one element may join, wherever it leads."""
+    points = delta - task.rate.view(-1, 1, 1, 1) * seen.grad
+    most = (delta != 0).flatten(1).sum(dim=1) + 1
+    return prox(points, task.rate, task.lam, most, task.box)

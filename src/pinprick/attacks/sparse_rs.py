@@ -1,0 +1,314 @@
+"""Sparse-RS: random search over sets of k pixels, each at a random corner of its colours.
+
+Croce, Andriushchenko, Singh, Flammarion, Hein: Sparse-RS: a versatile framework for query-efficient
+sparse black-box adversarial attacks. AAAI 2022.
+
+    M_0     = k random pixels, each channel 0 or 1 at random
+    M_{i+1} = M_i with m of its pixels put back and m others taken in, at random corners,
+              if that lowers the loss; otherwise M_i
+
+``m = max(1, floor(a_i * k))``, where ``a_i`` falls from ``alpha`` to ``alpha / 20`` as the queries
+are spent. A pixel that comes in alone (m = 1) gets a colour other than its own. The loss is the
+margin where a label is to be left and the cross-entropy where a target is to be reached. One
+forward pass a query, scores alone. An image leaves the batch as soon as it fools.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.errors import BadInput
+from pinprick.parts.choice import check_choice
+from pinprick.parts.largest import find_largest
+from pinprick.parts.score_loss import ScoreLoss, by_goal, score_loss
+from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.units import Units, take
+from pinprick.problem import Problem
+from pinprick.types import Counts, Images, Mask, PerImage, Rows
+
+_QUERIES = {"label": 10_000, "target": 100_000}  # the paper's, by the goal
+_ALPHA = {"label": 0.3, "target": 0.1}
+_DIVISORS = (  # from this many ten-thousandths of the queries on, alpha is divided by so much
+    (8001, 20),
+    (6001, 15),
+    (4001, 12),
+    (2001, 10),
+    (1001, 8),
+    (501, 6),
+    (201, 5),
+    (51, 4),
+    (1, 2),
+    (0, 1),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseRS(Attack):
+    """Random swaps in a set of k pixels at corners of their colours, kept where they help.
+
+    Attributes:
+        k: How many pixels may change, or "smallest" to seek the fewest for each image.
+        queries: Most queries per image, for each k that is tried; None for the paper's, 10,000
+            where a label is to be left and 100,000 where a target is to be reached.
+        alpha: Share of the k pixels that is swapped at first; None for the paper's, 0.3 where a
+            label is to be left and 0.1 where a target is to be reached.
+        schedule: "falling", as in the paper, or "constant" for half of ``alpha`` throughout.
+        loss: "margin" or "cross_entropy"; None for the paper's, the first where a label is to be
+            left and the second where a target is to be reached.
+        unit: Whether k counts "pixels" or "elements", which the authors call features.
+        rounds: How many k are tried for an image at most, where the smallest is sought.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="sparse_rs",
+        title="Sparse-RS",
+        norm="l0",
+        unit="pixels",
+        kind="budget",
+        access="scores",
+        targeted=True,
+        masked=True,
+        starts=True,
+        random=True,
+        paper="arXiv:2006.12834",
+        revision=2,
+        differences=(
+            "An image that never fools keeps its try of the lowest loss; the authors' code "
+            "gives the clean one back.",
+            "Each image draws which pixels are swapped; in the authors' code the places in the "
+            "set are the same for all images of a batch.",
+            "The prediction alone decides what fools; in the authors' code a margin of zero does.",
+            "Where fewer than m pixels are left to come in, so many are swapped; where the set "
+            "holds all that may change, m of them get new colours.",
+            "Towards targets `k` stays at 50 unless given; the paper has 150.",
+            'Masks and `k="smallest"` are ours; there a search begins at pixels of the sparsest '
+            "image found so far.",
+        ),
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"queries": 1000},
+        "targeted": {"k": 150, "queries": 100_000, "alpha": 0.1},
+    }
+
+    k: K = 50
+    queries: int | None = None
+    alpha: float | None = None
+    schedule: Literal["falling", "constant"] = "falling"
+    loss: ScoreLoss | None = None
+    unit: Literal["elements", "pixels"] = "pixels"
+    rounds: int = 10
+
+    def __post_init__(self) -> None:
+        check_k("sparse_rs", self.k, self.rounds)
+        check_choice("sparse_rs", "schedule", self.schedule, ("falling", "constant"))
+        check_choice("sparse_rs", "unit", self.unit, ("elements", "pixels"))
+        if self.loss is not None:
+            check_choice("sparse_rs", "loss", self.loss, ("margin", "cross_entropy"))
+        if self.queries is not None and self.queries < 1:
+            raise BadInput(f"sparse_rs needs queries >= 1, got {self.queries}")
+        if self.alpha is not None and not 0 < self.alpha <= 1:
+            raise BadInput(f"sparse_rs needs alpha above 0 and at most 1, got {self.alpha:g}")
+
+    def facts(self) -> Card:
+        most = max(_QUERIES.values()) if self.queries is None else self.queries
+        return self.card.at_k(self.k, self.rounds, forwards=most, unit=self.unit)
+
+    def __call__(self, problem: Problem) -> Images:
+        return run_at_k(problem, self.search, Units(self.unit), self.k, self.rounds)
+
+    def search(self, problem: Problem, k: Counts, near: Images, trial: int) -> tuple[Images, Mask]:
+        """The best try at one k for each image, and where it fooled."""
+        queries = by_goal(self.queries, problem.goal, **_QUERIES)
+        alpha = by_goal(self.alpha, problem.goal, **_ALPHA)
+        images, met = problem.images.clone(), torch.zeros_like(k, dtype=torch.bool)
+        rows = torch.arange(len(problem), device=k.device)  # images not fooled yet
+        swaps, part = Swaps(problem, Units(self.unit), k, trial), problem
+        state = swaps.begin(near)
+        loss: PerImage = torch.full_like(k, torch.inf, dtype=torch.float32)
+        new = state
+        for query in range(queries):
+            logits = part.logits(new.as_images(part.images))
+            refused, done = part.refused, part.goal.met(logits)
+            lower = score_loss(part.goal, logits, self.loss)
+            take = ((lower < loss) | done) & ~refused
+            state, loss = new.where(take, state), lower.where(take, loss)
+            gone = done | refused
+            if query + 1 < queries:  # the next try, before a device is waited for
+                new = swaps.propose(state, self._share(query + 1, queries, alpha), query + 1)
+            if gone.any():
+                judged = (loss < torch.inf) | done  # not where every loss was no number
+                images[rows[gone & judged]] = state.as_images(part.images)[gone & judged]
+                met[rows[done]] = True
+                stay = (~gone).nonzero().squeeze(1)
+                rows, swaps, state, new = rows[stay], swaps[stay], state[stay], new[stay]
+                part, loss = swaps.problem, loss[stay]
+            if not len(rows):
+                return images, met
+        judged = loss < torch.inf
+        images[rows[judged]] = state.as_images(part.images)[judged]
+        return images, met
+
+    def _share(self, query: int, queries: int, alpha: float) -> float:
+        """Which share of the set is swapped, a_i."""
+        if self.schedule == "constant":
+            return alpha / 2
+        spent = int(query / queries * 10_000)
+        return alpha / next(divisor for start, divisor in _DIVISORS if spent >= start)
+
+
+# The random operators of Sparse-RS: the set it begins with, a swap in it, and the colours.
+#
+# Images are seen as (batch, channel, unit): for elements there is one channel, and a unit for each
+# value. A random key for each unit decides: the largest keys inside the set go, the largest outside
+# come in, which draws both sets without replacement.
+
+
+_PATTERNS = 16  # channels of a pixel among which at least one is flipped
+_ABOVE_ZERO = 2**-25  # half a step of the random numbers, so that no key is zero
+
+
+@dataclass(frozen=True)
+class State:
+    """Images in the making.
+
+    Attributes:
+        adv: The images, (batch, channel, unit).
+        members: Which units are in the set, (batch, unit).
+    """
+
+    adv: Tensor
+    members: Tensor
+
+    def __getitem__(self, rows: Rows) -> "State":
+        return State(self.adv[rows], self.members[rows])
+
+    def where(self, take: Mask, other: "State") -> "State":
+        """This where ``take`` says so, ``other`` elsewhere."""
+        return State(
+            torch.where(take.view(-1, 1, 1), self.adv, other.adv),
+            torch.where(take.view(-1, 1), self.members, other.members),
+        )
+
+    def as_images(self, like: Images) -> Images:
+        return self.adv.view_as(like)
+
+
+class Swaps:
+    """Proposals for each image of a problem, from its own random numbers.
+
+    Attributes:
+        problem: The images.
+
+    Args:
+        problem: The images.
+        units: What the set is made of.
+        k: How many units are in it; as many as may change, where those are fewer.
+        trial: Tells the random numbers of one search from those of another.
+    """
+
+    def __init__(self, problem: Problem, units: Units, k: Counts, trial: int) -> None:
+        self.problem, self._units, self._use = problem, units, f"sparse_rs, trial {trial}"
+        self._clean = units.planes(problem.images)
+        allowed = problem.allowed
+        self._open = None if allowed is None else units.planes(allowed)
+        free = torch.ones_like(self._clean[:, 0], dtype=torch.bool)
+        self._free = free if self._open is None else self._open.any(dim=1)
+        self._k = torch.minimum(k, self._free.sum(dim=1))
+        self._spare = self._free.sum(dim=1) - self._k
+        self._most = int(self._k.max()) if len(k) else 0
+        self._pool = self._free & (self._spare > 0).unsqueeze(1)
+        self._channel = torch.arange(self._clean.shape[1], device=k.device).unsqueeze(1)
+        self._planned: tuple[float, Counts, int, Mask] | None = None
+
+    def __getitem__(self, rows: Rows) -> "Swaps":
+        cut = object.__new__(Swaps)
+        cut.__dict__.update(self.__dict__)
+        cut.problem = self.problem[rows]
+        cut._open = None if self._open is None else self._open[rows]
+        for name in ("_clean", "_free", "_k", "_spare", "_pool"):
+            setattr(cut, name, getattr(self, name)[rows])
+        cut._planned = None
+        return cut
+
+    def begin(self, near: Images) -> State:
+        """A set of k units at random corners; those that ``near`` changed come first, as there.
+
+        Where it changed fewer than k, the others stay as they are until they are swapped, so that
+        the first question is about ``near`` itself.
+        """
+        found = self._units.planes(near)
+        changed = (found != self._clean).any(dim=1)
+        keys = self._keys(0) + changed  # above one where near changed something
+        places, chosen = find_largest(keys * self._free, self._k, self._most)
+        adv = self._put(self._clean, places, chosen, self._corners(places, 0))
+        members = torch.zeros_like(self._free).scatter(1, places, chosen)
+        begun = changed.any(dim=1, keepdim=True) & members  # what was not changed is clean there
+        return State(torch.where(begun.unsqueeze(1), found, adv), members)
+
+    def propose(self, state: State, share: float, step: int) -> State:
+        """The set with a share of its units put back and as many others taken in."""
+        if self._planned is None or share != self._planned[0]:
+            self._planned = share, *self._plan(share)
+        _, count, most, single = self._planned
+        outside = self._pool ^ state.members  # the members themselves where nothing is left
+        keys = self._keys(step).unsqueeze(1) * torch.stack((state.members, outside), dim=1)
+        places, chosen = find_largest(keys, count.unsqueeze(1), most)
+        (go, come), (goes, comes) = places.unbind(dim=1), chosen.unbind(dim=1)
+        colours = self._other_than(take(state.adv, come), come, step, single)
+        adv = self._put(state.adv, go, goes, take(self._clean, go))
+        members = state.members.scatter(1, go, ~goes & state.members.gather(1, go))
+        members = members.scatter(1, come, comes | members.gather(1, come))
+        return State(self._put(adv, come, comes, colours), members)
+
+    def _plan(self, share: float) -> tuple[Counts, int, Mask]:
+        """How many are swapped for each image, a bound on that, and where it is a single one."""
+        room = torch.where(self._spare == 0, self._k, self._spare)
+        count = torch.minimum(_swapped(share, self._k), room)
+        return count, int(_swapped(share, torch.tensor([self._most]))), count == 1
+
+    def _keys(self, step: int) -> Tensor:
+        units = self._free.shape[1]
+        return self.problem.rng.uniform(units, step=step, use=f"{self._use}, keys") + _ABOVE_ZERO
+
+    def _corners(self, places: Tensor, step: int) -> Tensor:
+        """A random corner for each of some places, (batch, channel, place), as whole numbers."""
+        shape = places.shape[1], self._clean.shape[1]
+        bits = self.problem.rng.integers(2, *shape, step=step, use=f"{self._use}, colours")
+        return bits.transpose(1, 2)
+
+    def _other_than(self, current: Tensor, places: Tensor, step: int, single: Mask) -> Tensor:
+        """Random corners; where one is single and the current one, drawn among all that are not.
+
+        The colour at hand is a corner there, so some of its free channels are flipped: the set of
+        them is one of all but the empty set, each as likely as the others.
+        """
+        colours, channels = self._corners(places, step), self._clean.shape[1]
+        draw = self.problem.rng.uniform(places.shape[1], step=step, use=f"{self._use}, flips")
+        same: Tensor = colours == current
+        if self._open is None:
+            rank, draw = self._channel, draw * (2 ** min(channels, _PATTERNS) - 1)
+        else:
+            free = take(self._open, places)
+            same, rank = same | ~free, free.cumsum(dim=1) - 1
+            draw = draw * (2 ** (rank[:, -1] + 1).clamp(max=_PATTERNS) - 1)
+        again = same.all(dim=1, keepdim=True) & single.view(-1, 1, 1)
+        flips = 1 + draw.long().unsqueeze(1)
+        return colours ^ ((flips >> rank.clamp(0, _PATTERNS)) & again)
+
+    def _put(self, adv: Tensor, places: Tensor, chosen: Tensor, colours: Tensor) -> Tensor:
+        """``adv`` with new colours at the chosen places, in the channels that may change."""
+        current = take(adv, places)
+        put = chosen.unsqueeze(1)
+        if self._open is not None:
+            put = put & take(self._open, places)
+        where = places.unsqueeze(1).expand_as(current)
+        return adv.scatter(2, where, torch.where(put, colours.to(adv.dtype), current))
+
+
+def _swapped(share: float, k: Counts) -> Counts:
+    """How many of k are swapped, m."""
+    return (share * k.float()).long().clamp_min(1)

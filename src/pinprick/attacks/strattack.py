@@ -1,0 +1,337 @@
+"""StrAttack: whole groups of pixels shrink to nothing, by ADMM; then the survivors are thinned.
+
+Xu, Liu, Zhao, Chen, Zhang, Fan, Erdogmus, Wang, Lin: Structured adversarial attack: towards general
+implementation and better interpretability. ICLR 2019.
+
+    minimise   c * max(margin(f(x + d)), 0) + gamma * |d|_2^2 + tau * sum over groups |d_g|_2
+
+within the box, a group being ``group`` x ``group`` pixels with all their channels, by ADMM
+(``admm.py``): two forward passes and one backward pass a step. ``c`` is searched for, image by
+image. Then comes the refinement (``refinement.py``): the smallest ``share`` of the changed elements
+is put back, and the others descend by the same means, ungrouped; one pass of each kind a step, with
+a search for ``c`` of its own in which each round puts back more.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.errors import BadInput
+from pinprick.parts.best import Best
+from pinprick.parts.choice import check_choice
+from pinprick.parts.groups import shrink_groups
+from pinprick.parts.largest import open_largest
+from pinprick.parts.units import Units
+from pinprick.parts.weight_search import WeightSearch
+from pinprick.problem import Problem
+from pinprick.types import Images, Labels, Mask, PerImage
+
+# What StrAttack's stages share: how far values may change, what the model says, what was best.
+
+
+class Scene:
+    """Some images, the box of their changes, and the best that was found for each.
+
+    Attributes:
+        low, high: How far each value may fall and rise.
+
+    Args:
+        problem: The images.
+        eps: Most that a value may change.
+        keep: Whether the nearest image that fooled is best, or that of fewest elements.
+        best: Where it is kept.
+        rows: Whose images these are there, if not everyone's.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        eps: float,
+        keep: Literal["l2", "elements"],
+        best: Best,
+        rows: Labels | None = None,
+    ) -> None:
+        self._problem, self._keep, self._best, self._rows = problem, keep, best, rows
+        precise = torch.promote_types(problem.images.dtype, torch.float32)
+        clean = problem.images.to(precise).contiguous()
+        self.low, self.high = (-clean).clamp_min(-eps), (1 - clean).clamp_max(eps)
+        if problem.allowed is not None:
+            self.low = self.low.where(problem.allowed, 0)
+            self.high = self.high.where(problem.allowed, 0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no image is answered any more."""
+        return self._problem.all_refused
+
+    def full(self, value: float) -> PerImage:
+        """The same number for every image."""
+        return self.low.new_full((len(self._problem),), value)
+
+    def into_box(self, change: Tensor) -> Tensor:
+        return change.clamp(self.low, self.high)
+
+    def best_change(self) -> Tensor:
+        """The change of the best image so far."""
+        best = self._best.images if self._rows is None else self._best.images[self._rows]
+        return best.to(self.low.dtype) - self._problem.images.to(self.low.dtype)
+
+    def look(self, change: Tensor, weight: PerImage) -> tuple[Images, Mask, Tensor]:
+        """The changed image, whether it fools, and the gradient of the weighted hinge there."""
+        adv, goal = self._apply(change), self._problem.goal
+        logits, grad = self._problem.logits_and_gradient(adv, goal.margin)
+        push = torch.where(goal.margin(logits) >= 0, weight, 0)
+        return adv, goal.met(logits), push.view(-1, 1, 1, 1) * grad.to(change.dtype)
+
+    def judge(self, change: Tensor) -> Mask:
+        """Whether the changed image fools; if so, it may be the best."""
+        adv = self._apply(change)
+        met = self._problem.goal.met(self._problem.logits(adv))
+        self.offer(adv, met)
+        return met
+
+    def offer(self, adv: Images, met: Mask) -> None:
+        """Keep the images that are better than the best so far."""
+        images = self._problem.images
+        if self._keep == "elements":
+            cost = Units("elements").count(adv, images)
+        else:
+            cost = (adv - images).to(self.low.dtype).flatten(1).square().sum(dim=1)
+        self._best.offer(adv, cost, met, self._rows)
+
+    def _apply(self, change: Tensor) -> Images:
+        """The images with a change made, exactly as they were where there is none."""
+        images = self._problem.images
+        moved = (images.to(change.dtype) + change).clamp(0, 1).to(images.dtype)
+        return torch.where(change == 0, images, moved)
+
+
+_GROWTH = 5.0  # how many times as much of c is next as long as none has fooled
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrAttack(Attack):
+    """Group-sparse changes by ADMM, with a search for their balance, then a refinement.
+
+    Attributes:
+        steps: ADMM steps of the first search.
+        more_steps: How many more each further search has than the one before it.
+        searches: How many weights ``c`` are tried for each image.
+        weight: The first ``c``.
+        group: Side of a group, in pixels.
+        rho: How tightly ``z`` holds the copies together.
+        alpha: How slowly ``z`` moves.
+        tau: Weight of the groups.
+        gamma: Weight of the squared distance.
+        refine_steps: Steps of a round of the refinement.
+        refine_searches: Rounds of the refinement; 0 to leave it out.
+        refine_weight: The first ``c`` there.
+        share: What share of the changed elements a round puts back.
+        halve: Where a round fails, put back half as many from then on.
+        eps: Most that a value may change, where pixel values run from 0 to 1.
+        keep: Of all images that fooled, that of fewest "elements", or the nearest in "l2" as in
+            the paper.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="strattack",
+        title="StrAttack",
+        norm="l0",
+        unit="elements",
+        kind="minimal",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        paper="arXiv:1808.01664",
+        revision=2,
+        differences=(
+            "Of all images that fooled, the one of fewest elements is kept; the authors' code "
+            'keeps the nearest in l2, as does `keep="l2"`.',
+            "`y` and `z` are kept in the box; in the authors' code only `w` is, and what is "
+            "returned may leave it.",
+            "Every image has its own weight; in the authors' code every gradient is multiplied "
+            "by the sum of the weights of the batch.",
+            "The share to put back is each image's own, not the batch's.",
+            "A search has worked where it has fooled, whether or not that was the best so far.",
+            "Groups tile the image, with smaller ones at the far edges, and do not overlap.",
+            "`z` of the refinement is a mean. The published one has `rho (d + u)` above and `2 "
+            "rho` below, which draws the change towards zero in every step: by a factor of 0.57 "
+            "at rho = 15.",
+            "`halve` is ours: after a round in vain, half the share is put back from then on.",
+        ),
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {
+            "steps": 75,
+            "more_steps": 0,
+            "searches": 4,
+            "rho": 1.0,
+            "tau": 2.0,
+            "gamma": 1.0,
+            "refine_steps": 20,
+            "refine_searches": 20,
+            "share": 0.3,
+            "halve": True,
+            "eps": 1.0,
+        },
+    }
+
+    steps: int = 2000
+    more_steps: int = 1000
+    searches: int = 6
+    weight: float = 1.0
+    group: int = 2
+    rho: float = 15.0
+    alpha: float = 5.0
+    tau: float = 3.0
+    gamma: float = 2.0
+    refine_steps: int = 400
+    refine_searches: int = 8
+    refine_weight: float = 5.0
+    share: float = 0.03
+    halve: bool = False
+    eps: float = 0.5
+    keep: Literal["elements", "l2"] = "elements"
+
+    def __post_init__(self) -> None:
+        check_choice("strattack", "keep", self.keep, ("l2", "elements"))
+        for name, least in (("steps", 1), ("searches", 1), ("group", 1), ("refine_steps", 1)):
+            if getattr(self, name) < least:
+                raise BadInput(f"strattack needs {name} >= {least}, got {getattr(self, name)}")
+        for name in ("more_steps", "refine_searches", "tau", "gamma"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise BadInput(f"strattack needs {name} >= 0, got {getattr(self, name):g}")
+        for name in ("weight", "refine_weight", "rho", "alpha"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise BadInput(f"strattack needs {name} > 0, got {getattr(self, name):g}")
+        if not 0 <= self.share < 1 or not 0 < self.eps <= 1:
+            raise BadInput(
+                "strattack needs share from 0 to below 1 and eps above 0 up to 1, "
+                f"got {self.share:g} and {self.eps:g}"
+            )
+
+    def facts(self) -> Card:
+        first = sum(self._steps(search) for search in range(self.searches))
+        then = self.refine_searches * self.refine_steps
+        return replace(self.card, max_forwards=2 * first + then, max_backwards=first + then)
+
+    def __call__(self, problem: Problem) -> Images:
+        best = Best(problem.images)
+        self._search(Scene(problem, self.eps, self.keep, best))
+        rows = best.cost.isfinite().nonzero().flatten()
+        if self.refine_searches and len(rows):
+            self._refine(Scene(problem[rows], self.eps, self.keep, best, rows))
+        return best.images
+
+    def _steps(self, search: int) -> int:
+        return self.steps + search * self.more_steps
+
+    def _search(self, scene: Scene) -> None:
+        """ADMM for one weight after another, each from where the last one ended."""
+        search = WeightSearch(scene.full(self.weight), _GROWTH)
+        admm = ADMM(scene, self.group, self.rho, self.alpha, self.tau, self.gamma)
+        for number in range(self.searches):
+            fooled = torch.zeros_like(search.weight, dtype=torch.bool)
+            for step in range(1, self._steps(number) + 1):
+                fooled |= admm.step(step, search.weight)
+                if scene.is_over:
+                    return
+            search.learn(fooled)
+
+    def _refine(self, scene: Scene) -> None:
+        """Put back the smallest changes of the best image and descend on those left, repeatedly."""
+        search = WeightSearch(scene.full(self.refine_weight), _GROWTH)
+        share = scene.full(self.share)
+        for _ in range(self.refine_searches):
+            descent = Refinement(scene, share, self.rho, self.alpha, self.gamma)
+            fooled = torch.zeros_like(search.weight, dtype=torch.bool)
+            for _ in range(self.refine_steps):
+                fooled |= descent.step(search.weight)
+                if scene.is_over:
+                    return
+            search.learn(fooled)
+            if self.halve:
+                share = share.where(fooled, share / 2)
+
+
+# StrAttack's first stage: ADMM, with a copy of the change for each term.
+#
+#     d = rho / (rho + 2 gamma) * (z - u)                                 small
+#     w = box(z - s)                                                      in the box
+#     y = box(shrink(z - v)),   shrink(a)_g = max(1 - tau / (rho |a_g|), 0) * a_g     few groups
+#     z = box((h z + rho (2 (d + u) + (w + s) + (y + v)) - c g) / (h + 4 rho)),  h = alpha
+# sqrt(step)
+#     u += d - z,   s += w - z,   v += y - z
+#
+# ``z`` holds the copies together; ``u``, ``s`` and ``v`` are duals, ``g`` the gradient of the hinge
+# at ``z``. Judged is ``x + y``.
+
+
+class ADMM:
+    """``z`` and its duals, all zero at first; the settings are those of the attack."""
+
+    def __init__(
+        self, scene: Scene, group: int, rho: float, alpha: float, tau: float, gamma: float
+    ) -> None:
+        self._scene, self._group, self._rho = scene, group, rho
+        self._alpha, self._tau, self._gamma = alpha, tau, gamma
+        self._z = torch.zeros_like(scene.low)
+        self._duals = tuple(self._z.clone() for _ in range(3))
+
+    def step(self, step: int, weight: PerImage) -> Mask:
+        """One step, the ``step``-th with this weight; says where ``y`` fools."""
+        scene, rho, z, (u, s, v) = self._scene, self._rho, self._z, self._duals
+        _, _, pull = scene.look(z, weight)
+        d = rho / (rho + 2 * self._gamma) * (z - u)
+        w = scene.into_box(z - s)
+        y = scene.into_box(shrink_groups(z - v, self._tau / rho, self._group))
+        held = 2 * (d + u) + (w + s) + (y + v)
+        inert = self._alpha * math.sqrt(step)
+        z = scene.into_box((inert * z + rho * held - pull) / (inert + 4 * rho))
+        self._z, self._duals = z, (u + d - z, s + w - z, v + y - z)
+        return scene.judge(y)
+
+
+# StrAttack's second stage: the smallest changes are put back, and the others descend ungrouped.
+#
+#     d = box(rho / (rho + gamma / 100) * (z - u))
+#     z = (alpha z + 2 rho (d + u) - c g) / (alpha + 2 rho),    u += d - z
+#
+# ``g`` is the gradient of the hinge at ``d``, which is judged as well.
+
+
+class Refinement:
+    """One round: begins at the best image so far, less ``share`` of its changes."""
+
+    def __init__(
+        self, scene: Scene, share: PerImage, rho: float, alpha: float, gamma: float
+    ) -> None:
+        self._scene, self._rho, self._alpha, self._gamma = scene, rho, alpha, gamma
+        self._z = scene.best_change()
+        self._kept, self._u = _larger(self._z, share), torch.zeros_like(self._z)
+
+    def step(self, weight: PerImage) -> Mask:
+        """One step; says where ``d`` fools."""
+        scene, rho, alpha, z, u = self._scene, self._rho, self._alpha, self._z, self._u
+        d = scene.into_box(rho / (rho + self._gamma / 100) * (z - u))
+        d = torch.where(self._kept, d, 0)
+        adv, met, pull = scene.look(d, weight)
+        scene.offer(adv, met)
+        z = (alpha * z + 2 * rho * (d + u) - pull) / (alpha + 2 * rho)
+        self._z = torch.where(self._kept, z, 0)
+        self._u = u + d - self._z
+        return met
+
+
+def _larger(change: Tensor, share: PerImage) -> Tensor:
+    """Where the larger changes are: all but the share to put back, and at least one."""
+    sizes = change.abs().flatten(1)
+    number = (sizes > 0).sum(dim=1)
+    less = (share * (number - 1)).floor().long() + 1
+    kept = (number - less).clamp_min(1)
+    return open_largest(sizes, kept, int(kept.max()), above=-torch.inf).view_as(change)

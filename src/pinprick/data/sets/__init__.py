@@ -1,0 +1,1 @@
+"""Where images come from: one file per dataset or form of one."""

@@ -1,0 +1,1 @@
+"""Maps of where a network sees a class."""

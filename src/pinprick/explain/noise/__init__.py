@@ -1,0 +1,1 @@
+"""What changed pixels do: obscuring and leading noise."""

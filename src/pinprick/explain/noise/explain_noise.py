@@ -1,0 +1,208 @@
+"""Obscuring and leading noise: what each group of changed pixels does to the two classes.
+
+A few pixels can mislead in two ways: they cover what the true class is seen by, or they add what
+another class is seen by. Both are measured here, group by group, as changes of the scores of these
+two classes: by Shapley values, which are what is reported; by ablation and along the straight path
+beside them; and by where the groups lie on maps of the two classes, if maps are given.
+
+All passes are counted for each image. Forward-only ones run without a graph, in blocks over all
+images and all their coalitions.
+"""
+
+import torch
+from torch import Tensor
+
+from pinprick.errors import BadInput, NoAnswer
+from pinprick.explain.maps.maps import SMALL, PixelMaps
+from pinprick.explain.noise.assemble import assemble
+from pinprick.explain.noise.coalitions import Coalitions, ablate, add_one_by_one
+from pinprick.explain.noise.explanation import Explanation
+from pinprick.explain.noise.groups import Groups, connected_groups, join_groups, single_pixels
+from pinprick.explain.noise.labels import label_effects, open_labels
+from pinprick.explain.noise.measured import Measured
+from pinprick.explain.noise.path_effects import path_effects
+from pinprick.explain.noise.settings import NoiseSettings
+from pinprick.explain.noise.shapley import shapley_values
+from pinprick.explain.noise.spatial import Spatial, spatial_test
+from pinprick.explain.noise.sufficiency import ask_families, spare_pixels
+from pinprick.explain.path import Integral, rivals
+from pinprick.model import Classifier, Model, as_classifier, gives
+from pinprick.numerical_noise import confirm, guarded, largest_noise
+from pinprick.problem import Problem
+from pinprick.random import Streams
+from pinprick.result import AttackResult
+
+
+def explain_noise(
+    result: AttackResult,
+    model: Classifier | Model,
+    settings: NoiseSettings | None = None,
+    *,
+    true_maps: Tensor | None = None,
+    adversarial_maps: Tensor | None = None,
+    control_maps: Tensor | None = None,
+) -> tuple[Explanation, ...]:
+    """Explain what each group of changed pixels does, for every image of a result.
+
+    Images whose attack failed are explained as failed; where nothing changed there are no groups.
+
+    Args:
+        result: What an attack gave, best polished: ``polish(result, model, unit="pixels")``.
+        model: The model that was attacked.
+        settings: How pixels are grouped, asked about and labelled; the defaults if None.
+        true_maps: Maps of the clean images for their labels, (batch, height, width), not negative.
+        adversarial_maps: Maps of the adversarial images for ``rivals(result)``.
+        control_maps: Maps of the clean images for ``rivals(result)``.
+    """
+    settings = settings or NoiseSettings()
+    classifier = as_classifier(model)
+    check_scores(classifier)
+    result = confirm(result, classifier)
+    maps = (true_maps, adversarial_maps, control_maps)
+    _check_maps(maps, result)
+    here = classifier.device or result.images.device
+    numbers = torch.arange(len(result), device=result.images.device)
+    size = int(result.batch_size.max()) if len(result) else 1
+    explanations: list[Explanation] = []
+    with classifier.frozen(), torch.inference_mode(False):
+        for rows in numbers.split(size) if len(result) else ():
+            part = result[rows].to(here)
+            some = [None if of is None else of[rows.to(of.device)].to(here) for of in maps]
+            explanations += _explain(part, classifier, settings, some)
+    return tuple(explanations)
+
+
+def _explain(
+    result: AttackResult,
+    model: Classifier,
+    settings: NoiseSettings,
+    maps: list[Tensor | None],
+) -> list[Explanation]:
+    """One batch; images in which nothing changed cost no passes."""
+    changed = (result.adversarial != result.images).flatten(1).any(dim=1)
+    if not changed.any():
+        return assemble(result, settings, None)
+    part = result[changed]
+    some = [None if of is None else of[changed] for of in maps]
+    known = iter(assemble(part, settings, _measure(part, model, settings, some)))
+    others = iter(assemble(result[~changed], settings, None))
+    return [next(known if one else others) for one in changed.tolist()]
+
+
+def _measure(
+    result: AttackResult,
+    model: Classifier,
+    settings: NoiseSettings,
+    maps: list[Tensor | None],
+) -> Measured:
+    size = result.delta.abs().sum(dim=1)
+    groups = group_pixels(result, settings)
+    slopes = gives(model.access, "gradients") and settings.path_steps > 0
+    problem = Problem(
+        model,
+        result.images,
+        guarded(result.goal, largest_noise(result), looks=3),  # one more than in polishing
+        Streams(settings.seed, result.ids),
+        gradients=slopes,
+        clean_logits=result.clean_logits,
+    )
+    led_to = rivals(result)
+    coalitions = Coalitions(
+        problem,
+        result.adversarial,
+        groups,
+        led_to,
+        gauge=settings.gauge,
+        block=settings.block,
+    )
+    totals = coalitions.totals
+    tolerance = settings.tolerance * totals.sum(dim=1).abs() / groups.count
+    shapley = shapley_values(
+        coalitions,
+        exact=settings.exact,
+        error=settings.error,
+        least_pairs=settings.least_pairs,
+        max_pairs=settings.max_pairs,
+        is_open=lambda rows, effects, covariance: open_labels(
+            effects, tolerance[rows], settings.ratio, covariance
+        ),
+    )
+    kinds = label_effects(shapley.effects, tolerance, settings.ratio, shapley.covariance)
+    ablation = ablate(coalitions)
+    path = _path(coalitions, settings) if slopes else None
+    measured = Measured(
+        groups=groups,
+        size=size,
+        rivals=led_to,
+        totals=totals,
+        tolerance=tolerance,
+        shapley=shapley,
+        shapley_kinds=kinds,
+        ablation=ablation,
+        ablation_kinds=label_effects(ablation.both, tolerance, settings.ratio),
+        path=path,
+        path_kinds=None if path is None else label_effects(path.parts, tolerance, settings.ratio),
+        build=add_one_by_one(coalitions, shapley.effects),
+        sufficiency=ask_families(coalitions, kinds),
+        spatial=_spatial(groups, size, maps, settings),
+        spare=spare_pixels(coalitions, result.success, settings.max_spare),
+        forwards=problem.tally.forwards,
+        backwards=problem.tally.backwards,
+    )
+    if problem.may_refuse and problem.refused.any():
+        raise NoAnswer(
+            f"{model.name} did not answer all queries about {int(problem.refused.sum())} of "
+            f"{len(problem)} images, so they cannot be explained; retry when it answers"
+        )
+    return measured
+
+
+def check_scores(model: Classifier) -> None:
+    """Raise ``BadInput`` where the model gives classes alone: what hides one shows the other."""
+    if not gives(model.access, "scores"):
+        raise BadInput(
+            f"an explanation needs scores, but {model.name} gives {model.access} alone; "
+            "attack it with pinprick attack instead"
+        )
+
+
+def group_pixels(result: AttackResult, settings: NoiseSettings) -> Groups:
+    """The groups of changed pixels of each image, as ``settings`` want them."""
+    changed = (result.adversarial != result.images).any(dim=1)
+    if settings.grouping == "pixels":
+        groups = single_pixels(changed)
+    else:
+        radius = settings.radius
+        if radius is None:
+            radius = 1 if max(changed.shape[1:]) <= SMALL else 3
+        groups = connected_groups(changed, radius)
+    return join_groups(groups, result.delta.abs().sum(dim=1), settings.max_groups)
+
+
+def _path(coalitions: Coalitions, settings: NoiseSettings) -> Integral:
+    return path_effects(coalitions, steps=settings.path_steps, max_steps=settings.max_path_steps)
+
+
+def _spatial(
+    groups: Groups, size: PixelMaps, maps: list[Tensor | None], settings: NoiseSettings
+) -> Spatial | None:
+    true, adversarial, control = maps
+    if true is None or adversarial is None:
+        return None
+    return spatial_test(groups, size, true, adversarial, control, top=settings.top)
+
+
+def _check_maps(maps: tuple[Tensor | None, ...], result: AttackResult) -> None:
+    names = ("true_maps", "adversarial_maps", "control_maps")
+    if (maps[0] is None) != (maps[1] is None) or (maps[0] is None and maps[2] is not None):
+        given = [name for name, of in zip(names, maps, strict=True) if of is not None]
+        raise BadInput(f"true_maps and adversarial_maps go together; got {' and '.join(given)}")
+    wanted = (len(result), *result.images.shape[2:])
+    for name, of in zip(names, maps, strict=True):
+        if of is None:
+            continue
+        if not isinstance(of, Tensor) or tuple(of.shape) != wanted:
+            shape = tuple(of.shape) if isinstance(of, Tensor) else type(of).__name__
+            raise BadInput(f"{name} must be a tensor of shape {wanted}, got {shape}")
+        if not of.isfinite().all() or (of < 0).any():
+            raise BadInput(f"{name} must be finite and nowhere below zero")

@@ -1,0 +1,61 @@
+"""The table of attacks in Markdown, made from their cards, so that no page keeps it by hand."""
+
+import re
+
+from pinprick.attacks import ATTACKS
+from pinprick.attacks.card import Card
+
+_COLUMNS = ("name", "attack", "keeps small", "kind", "targets", "passes at most", "paper")
+_NORMS = {"l0": "l0", "l1": "l1", "l2": "l2", "linf": "l∞"}
+
+
+def attack_table(pages: str = "") -> str:
+    """A line for each attack under its default settings; ``pages`` is the folder of its page."""
+    lines = [_COLUMNS, ("---",) * len(_COLUMNS)]
+    lines += [_cells(cls().facts(), pages) for cls in ATTACKS.values()]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _cells(card: Card, pages: str) -> tuple[str, ...]:
+    norm = _NORMS[card.norm]
+    return (
+        f"[`{card.name}`]({pages}{card.name}.md)",
+        card.title,
+        f"{norm}, {card.unit}" if card.unit else norm,
+        card.kind,
+        "yes" if card.targeted else "no",
+        _passes(card),
+        _paper(card.paper),
+    )
+
+
+def _passes(card: Card) -> str:
+    """Forward and backward passes for an image, where the settings bound them."""
+    if card.max_forwards is None or card.max_backwards is None:
+        return "no bound"
+    return f"{card.max_forwards} + {card.max_backwards}"
+
+
+def _paper(paper: str) -> str:
+    source, colon, number = paper.partition(":")
+    if source == "arXiv" and colon:
+        return f"[{paper}](https://arxiv.org/abs/{number})"
+    return paper or "our own"
+
+
+# Where an attack differs from its paper, in Markdown, so that no page keeps it by hand.
+
+
+_SECTION = re.compile(r"(?<=<!-- differences -->\n).*?(?=<!-- end of differences -->)", re.DOTALL)
+
+
+def with_differences(page: str, card: Card) -> str:
+    """The page of an attack with what its card says between the two marks, where it has them."""
+    return _SECTION.sub(lambda _: f"{differences(card)}\n", page)
+
+
+def differences(card: Card) -> str:
+    head = "**Differences from the paper and its authors' code.**"
+    if not card.differences:
+        return f"{head} None known."
+    return "\n".join((head, "", *(f"- {sentence}" for sentence in card.differences)))

@@ -1,0 +1,1 @@
+"""Recipes of training: which images a step is made on."""

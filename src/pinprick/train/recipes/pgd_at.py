@@ -1,0 +1,67 @@
+"""PGD-AT: training on what PGD makes of every batch, and on nothing else.
+
+Madry, Makelov, Schmidt, Tsipras, Vladu: Towards deep learning models resistant to adversarial
+attacks. ICLR 2018.
+
+    min_w  E  max_{|d| <= eps, x + d in [0, 1]}  CE(f_w(x + d), y)
+
+The inner maximum is one descent of ``attacks/pgd.py`` from a random start, on the network as it
+stands, batch norm in training mode; then one step of the optimiser. ``steps + 1`` passes, of which
+``steps`` need no gradient of the weights.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from pinprick.attacks.pgd import PGD
+from pinprick.errors import BadInput
+from pinprick.problem import Problem
+from pinprick.train.recipes.recipe import Recipe, check_range
+from pinprick.types import Images
+
+_CAREFUL = 8  # steps at which nothing more careful is left to try
+
+
+@dataclass(frozen=True, kw_only=True)
+class PGDAT(Recipe):
+    """Training on PGD's images.
+
+    Attributes:
+        eps: Radius of the l-infinity ball, where pixel values run from 0 to 1.
+        steps: Gradient steps for each batch.
+        step_size: Length of one step; None for ``2.5 * eps / steps``, at most ``eps``.
+    """
+
+    name: ClassVar[str] = "pgd_at"
+    title: ClassVar[str] = "PGD-AT"
+    paper: ClassVar[str] = "arXiv:1706.06083"
+
+    eps: float = 8 / 255
+    steps: int = 7
+    step_size: float | None = None
+
+    def __post_init__(self) -> None:
+        check_range(self.name, 0.0, 1.0, eps=self.eps, step_size=self.step_size)
+        if self.steps < 1:
+            raise BadInput(f"{self.name} needs steps >= 1, got {self.steps}")
+
+    @property
+    def stride(self) -> float:
+        """The length of one step."""
+        return (
+            min(self.eps, 2.5 * self.eps / self.steps) if self.step_size is None else self.step_size
+        )
+
+    def perturb(self, problem: Problem, strength: float) -> Images:
+        if not strength:
+            return problem.images
+        eps, stride = strength * self.eps, strength * self.stride
+        return PGD(eps=eps, steps=self.steps, step_size=stride)(problem)
+
+    def probe(self, eps: float) -> Recipe:
+        return PGDAT(eps=eps, steps=10, step_size=eps / 4)
+
+    def careful(self) -> Recipe | None:
+        if self.steps >= _CAREFUL:
+            return None
+        return replace(self, steps=2 * self.steps, step_size=self.stride / 2)
