@@ -193,7 +193,7 @@ def test_goes_on_where_refinements_alone_move_an_image(monkeypatch: pytest.Monke
     def held_fast(task: Task, delta: Tensor, first: Look, steps: int) -> tuple[Tensor, Tensor]:
         return delta.clone(), torch.zeros_like(first.met)
 
-    monkeypatch.setattr("pinprick.attacks.homotopy.descend", held_fast)
+    monkeypatch.setattr("pinprick.attacks.homotopy.attack.descend", held_fast)
     images = torch.full((1, 3, 4, 2), 0.21).double()  # 24 of them, 9.36 from their valleys
     result = run_attack(Homotopy(refine_steps=3), valleys, images, torch.zeros(1, dtype=torch.long))
     assert result.success.all()

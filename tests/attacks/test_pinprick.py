@@ -502,7 +502,7 @@ def test_starts_aim_at_rivals_to_find_a_class_that_is_not_ahead(
     images, labels = torch.zeros(2, 1, 8, 8).double(), torch.zeros(2, dtype=torch.long)
     attack = Pinprick(max_forwards=200)
     found = run_attack(attack, decoy, images, labels)
-    monkeypatch.setattr("pinprick.attacks.pinprick.stages", turned_off(part))
+    monkeypatch.setattr("pinprick.attacks.pinprick.attack.stages", turned_off(part))
     without = run_attack(attack, decoy, images, labels)
     assert found.needed_elements.tolist() == [4, 4]
     assert found.adversarial_logits.argmax(dim=1).tolist() == [3, 3]
@@ -521,7 +521,7 @@ def test_regions_find_elements_that_do_more_together(monkeypatch: pytest.MonkeyP
     images, labels = torch.zeros(16, 1, 16, 16).double(), torch.zeros(16, dtype=torch.long)
     attack = Pinprick(max_forwards=190)
     found = run_attack(attack, crowded, images, labels)
-    monkeypatch.setattr("pinprick.attacks.pinprick.stages", turned_off("regions"))
+    monkeypatch.setattr("pinprick.attacks.pinprick.attack.stages", turned_off("regions"))
     without = run_attack(attack, crowded, images, labels)
     assert (without.needed_elements == 34).all()  # the most promising ones, outside
     assert (found.needed_elements < 10).any()
@@ -538,7 +538,7 @@ def test_each_part_saves_elements_on_a_robust_network(
     images = images[:24]
     labels, attack = guesses(model, images), Pinprick(max_forwards=110)
     found = run_attack(attack, model, images, labels).needed_elements.mean()
-    monkeypatch.setattr("pinprick.attacks.pinprick.stages", turned_off(part))
+    monkeypatch.setattr("pinprick.attacks.pinprick.attack.stages", turned_off(part))
     without = run_attack(attack, model, images, labels).needed_elements.mean()
     assert without >= more * found
 
@@ -549,7 +549,7 @@ def test_trimming_saves_elements_towards_a_target(monkeypatch: pytest.MonkeyPatc
     targets, attack = (labels + 1) % 10, Pinprick(max_forwards=110)
     needed = []
     for part in ("nothing", "trimming"):
-        monkeypatch.setattr("pinprick.attacks.pinprick.stages", turned_off(part))
+        monkeypatch.setattr("pinprick.attacks.pinprick.attack.stages", turned_off(part))
         result = run_attack(attack, model, images, labels, targets=targets)
         needed.append(result.needed_elements.mean())
     assert needed[1] > 1.03 * needed[0]
