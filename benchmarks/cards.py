@@ -125,6 +125,7 @@ def reached() -> str:
         "l0, 10 elements",
         "l0, 24 elements",
         "l0 by",
+        "images",
     )
     return table(
         columns,
@@ -236,6 +237,7 @@ def command_of(facts: Facts) -> str:
 
 
 def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    assert all(len(row) == len(columns) for row in rows), "a row has more cells than the heading"
     lines = (columns, ("---",) * len(columns), *rows)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
