@@ -15,6 +15,7 @@ def main(
     data: Annotated[
         str,
         typer.Option(
+            "--data",  # typer 0.27 would name it after the metavar: --DATA
             metavar="DATA",
             help="mnist, fashion_mnist, cifar10, cifar100, imagenet, folder:PATH, csv:PATH, "
             "tensors:PATH, or a .safetensors file with both splits; or some of a set, as in "
