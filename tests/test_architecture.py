@@ -18,8 +18,9 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pinprick"
 
 LEVELS = (  # a room may import from rooms on the lines above it, and from itself
-    ("errors", "once", "subnormal", "types"),
-    ("backward", "files", "goal", "json_text", "model", "passes", "random"),
+    ("errors", "subnormal", "types"),
+    ("batch_rows",),
+    ("backward", "files", "goal", "json_text", "model", "random"),
     ("data", "oracle", "scores", "trace"),
     ("problem", "result", "zoo"),
     ("parts", "result_file"),

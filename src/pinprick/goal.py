@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch.nn import functional as F
 
-from pinprick.types import Labels, Logits, Mask, PerImage, Rows
+from pinprick.batch_rows import BatchRows
+from pinprick.types import Labels, Logits, Mask, PerImage
 
 
 @dataclass(frozen=True)
-class Goal:
+class Goal(BatchRows):
     """Leave ``labels``, or reach ``targets`` when they are given, by more than ``slack`` logits.
 
     Results are judged without slack. Attacks get one where the model's logits are noisy, so that
@@ -50,10 +51,6 @@ class Goal:
         if self.targets is None:
             return -F.cross_entropy(logits, self.labels, reduction="none")
         return F.cross_entropy(logits, self.targets, reduction="none")
-
-    def __getitem__(self, rows: Rows) -> "Goal":
-        targets = None if self.targets is None else self.targets[rows]
-        return Goal(self.labels[rows], targets, self.slack)
 
 
 def least_likely(logits: Logits, labels: Labels) -> Labels:

@@ -8,18 +8,19 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.batch_rows import BatchRows
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.model import Classifier, gives
-from pinprick.passes import Passes
 from pinprick.result import AttackResult
+from pinprick.trace import Passes
 from pinprick.types import Allowed, Images, Labels, Logits
 
 _ROOM = 64 * 3 * 224 * 224  # elements of a batch, unless its size is given
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(BatchRows):
     """Checked input: what is to be done to which images, and how far it may go."""
 
     images: Images
@@ -35,17 +36,6 @@ class Task:
 
     def __len__(self) -> int:
         return len(self.images)
-
-    def __getitem__(self, part: slice) -> "Task":
-        targets = self.goal.targets
-        return replace(
-            self,
-            images=self.images[part],
-            goal=Goal(self.goal.labels[part], None if targets is None else targets[part]),
-            ids=self.ids[part],
-            allowed=None if self.allowed is None else self.allowed[part],
-            start=None if self.start is None else self.start[part],
-        )
 
     def limits(self) -> dict[str, Any]:
         """The limits that were given, under one name; empty if none were."""
@@ -65,20 +55,9 @@ class Task:
     def first_image(self, device: torch.device | None) -> Images:
         return self.images[:1].to(device or self.images.device)
 
-    def to(self, device: torch.device) -> "Task":
-        targets = self.goal.targets
-        return replace(
-            self,
-            images=self.images.to(device),
-            goal=Goal(self.goal.labels.to(device), None if targets is None else targets.to(device)),
-            ids=self.ids.to(device),
-            allowed=None if self.allowed is None else self.allowed.to(device),
-            start=None if self.start is None else self.start.to(device),
-        )
-
 
 @dataclass(frozen=True)
-class Start:
+class Start(BatchRows):
     """Where to begin: what another attack made of the images, its passes, and which it was.
 
     Images of the caller's own took no passes.
@@ -87,12 +66,6 @@ class Start:
     images: Images
     passes: Passes
     made_by: dict[str, Any]
-
-    def __getitem__(self, part: slice) -> "Start":
-        return Start(self.images[part], self.passes[part], self.made_by)
-
-    def to(self, device: torch.device) -> "Start":
-        return Start(self.images.to(device), self.passes.to(device), self.made_by)
 
 
 @torch.inference_mode(False)  # so that gradients can flow, in whatever mode the caller is

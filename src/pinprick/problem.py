@@ -15,22 +15,23 @@ refused for it, and no device waited for, until the time is over.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pinprick.backward import Backward
+from pinprick.batch_rows import BatchRows
 from pinprick.errors import BadInput, NoAnswer, OverBudget
 from pinprick.goal import Goal
 from pinprick.model import Model
-from pinprick.passes import Passes
 from pinprick.random import Streams
-from pinprick.trace import Tracer
-from pinprick.types import Allowed, Counts, Images, Logits, Mask, PerImage, Rows
+from pinprick.trace import Passes, Tracer
+from pinprick.types import Allowed, Counts, Images, Logits, Mask, PerImage
 
 
-class Problem:
+class Problem(BatchRows):
     """Images in [0, 1], the goal for each, and the only way to ask the model about them.
 
     Attributes:
@@ -83,19 +84,6 @@ class Problem:
     def __len__(self) -> int:
         return len(self.images)
 
-    def __getitem__(self, rows: Rows) -> "Problem":
-        cut = object.__new__(Problem)
-        cut.__dict__.update(self.__dict__)
-        if rows.dtype == torch.bool:
-            rows = rows.nonzero().squeeze(1)  # once, since a GPU has to be waited for
-        cut.images, cut.goal, cut.rng = self.images[rows], self.goal[rows], self.rng[rows]
-        cut.allowed = None if self.allowed is None else self.allowed[rows]
-        cut.start = None if self.start is None else self.start[rows]
-        if self._clean_logits is not None:
-            cut._clean_logits = self._clean_logits[rows]
-        cut._rows = self._rows[rows]
-        return cut
-
     @property
     def begin(self) -> Images:
         """Where to begin: the start, or the clean images where there is none."""
@@ -130,15 +118,13 @@ class Problem:
 
     def without_gradients(self) -> "Problem":
         """The same problem, of which scores alone can be asked for."""
-        closed = object.__new__(Problem)
-        closed.__dict__.update(self.__dict__)
+        closed = copy(self)
         closed._gradients = False
         return closed
 
     def reseeded(self, number: int) -> "Problem":
         """The same problem with other random numbers, for another try."""
-        other = object.__new__(Problem)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other.rng = self.rng.reseeded(number)
         return other
 

@@ -15,6 +15,7 @@ import zlib
 import torch
 from torch import Tensor
 
+from pinprick.batch_rows import BatchRows
 from pinprick.types import Labels, Rows
 
 _AHEAD = 2**22  # numbers that are made in one go at most, unless one draw alone is more
@@ -22,14 +23,14 @@ _AHEAD_ON_CPU = 2**16  # where starting costs little and they should stay in the
 _KEPT = 6  # uses whose numbers are kept
 
 
-class Streams:
+class Streams(BatchRows):
     """One endless stream of random numbers for each image."""
 
     def __init__(self, seed: int, ids: Labels) -> None:
         self._source = _Source(_mix(ids + _mix(torch.tensor(_signed(seed), device=ids.device))))
         self._rows: Labels | None = None  # of the source; None for all of them
 
-    def __getitem__(self, rows: Rows) -> "Streams":
+    def __getitem__(self, rows: Rows | slice) -> "Streams":
         keys, cut = self._source.keys, object.__new__(Streams)
         mine = torch.arange(len(keys), device=keys.device) if self._rows is None else self._rows
         mine = mine[rows]

@@ -1,21 +1,49 @@
 """What was measured: the images before and after, what the model says of them, and the cost."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import chain
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, TypeVar, overload
 
 import torch
+from torch import Tensor
 
+from pinprick.batch_rows import BatchRows
 from pinprick.goal import Goal
-from pinprick.once import once
-from pinprick.passes import Passes
-from pinprick.trace import Trace, join_traces
+from pinprick.trace import Passes, Trace
 from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
+
+Computed = TypeVar("Computed", bound=Tensor)
+
+
+class once(Generic[Computed]):
+    """A property that is computed on first use and stored with its owner.
+
+    Every caller gets a copy, so that ``mask = result.success; mask &= other`` changes no result;
+    ``functools.cached_property`` would hand out the stored tensor itself.
+    """
+
+    def __init__(self, work: Callable[[Any], Computed]) -> None:
+        self._work, self._key = work, f"_once_{work.__name__}"
+        self.__doc__ = work.__doc__
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> "once[Computed]": ...
+
+    @overload
+    def __get__(self, owner: object, kind: type) -> Computed: ...
+
+    def __get__(self, owner: object | None, kind: type) -> "once[Computed] | Computed":
+        if owner is None:
+            return self
+        stored = vars(owner)
+        if self._key not in stored:
+            stored[self._key] = self._work(owner)
+        copy: Computed = stored[self._key].clone()
+        return copy
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AttackResult:
+class AttackResult(BatchRows):
     """The outcome of one attack on some images, each with its own row.
 
     What is stored was measured by the referee; everything else is worked out from it, once. So do
@@ -181,109 +209,42 @@ class AttackResult:
     def linf(self) -> PerImage:
         return self.delta.flatten(1).abs().amax(dim=1)
 
-    def optional(self) -> dict[str, Any]:
-        """The tensors of ``OPTIONAL`` that are there, by name."""
-        found = {name: getattr(self, name) for name in OPTIONAL}
-        return {name: value for name, value in found.items() if value is not None}
-
     def __getitem__(self, chosen: Rows | slice | int | list[int]) -> "AttackResult":
         """The same result for some of its images, or for one; what is of the batch stays that."""
-        if isinstance(chosen, (slice, int)):  # without a look at all the others
-            places = range(len(self))[chosen]
-            index = [places] if isinstance(places, int) else list(places)
-            rows = torch.tensor(index, dtype=torch.long, device=self.images.device)
-        else:
-            rows = torch.arange(len(self), device=self.images.device)[chosen].reshape(-1)
-            index = rows.tolist()
-        cut = {name: getattr(self, name)[rows] for name in (*TENSORS, "goal")}
-        return replace(
-            self,
-            **cut,
-            remarks=tuple(self.remarks[i] for i in index),
-            stages={name: passes[rows] for name, passes in self.stages.items()},
-            found_by=tuple(self.found_by[i] for i in index) if self.found_by else (),
-            start=None if self.start is None else self.start[rows],
-            trace=None if self.trace is None else self.trace[rows],
-            **{name: value[rows] for name, value in self.optional().items()},
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For pickles and copies: what was measured, not what is computed from it."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        if isinstance(chosen, int):
+            chosen = range(len(self))[chosen]  # raises IndexError
+            chosen = slice(chosen, chosen + 1)
+        if isinstance(chosen, slice):  # copied, so that one image does not hold on to all others
+            chosen = list(range(len(self))[chosen])
+        if isinstance(chosen, list):
+            chosen = torch.tensor(chosen, dtype=torch.long)
+        return super().__getitem__(chosen.to(self.images.device))
 
     def __iter__(self) -> Iterator["AttackResult"]:
         """Each image by itself, as a batch of one."""
         return (self[row] for row in range(len(self)))
 
-    def to(self, device: torch.device | str) -> "AttackResult":
-        moved = {name: getattr(self, name).to(device) for name in TENSORS}
-        targets = self.goal.targets
-        goal = Goal(self.goal.labels.to(device), None if targets is None else targets.to(device))
-        return replace(
-            self,
-            **moved,
-            goal=goal,
-            stages={name: passes.to(device) for name, passes in self.stages.items()},
-            start=None if self.start is None else self.start.to(device),
-            trace=None if self.trace is None else self.trace.to(device),
-            **{name: value.to(device) for name, value in self.optional().items()},
-        )
-
-
-TENSORS = (  # the fields with one row for each image
-    "images",
-    "adversarial",
-    "clean_logits",
-    "adversarial_logits",
-    "rounded_logits",
-    "forwards",
-    "backwards",
-    "out_of_budget",
-    "out_of_time",
-    "ids",
-    "batch_size",
-)
-OPTIONAL = ("unsettled", "noise")  # likewise, where they were measured
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and copies: what was measured, not what is computed from it."""
+        return self.attributes()
 
 
 def join(results: Sequence[AttackResult]) -> AttackResult:
     """One result of several, in order; time and what was sent add up, the most memory counts."""
-    first = results[0]
-    targets = [result.goal.targets for result in results]
+    names = dict.fromkeys(name for result in results for name in result.stages)
+    results = [_with_stages(result, names) for result in results]
     peaks = [result.peak_memory for result in results if result.peak_memory is not None]
     sent = [result.sent for result in results if result.sent is not None]
-    starts = [result.start for result in results if result.start is not None]
-    traces = [result.trace for result in results if result.trace is not None]
-    measured = [name for name in OPTIONAL if all(name in result.optional() for result in results)]
-    joined: dict[str, Any] = dict.fromkeys(OPTIONAL) | {
-        name: torch.cat([getattr(result, name) for result in results])
-        for name in (*TENSORS, *measured)
-    }
     return replace(
-        first,
-        **joined,
-        goal=Goal(
-            torch.cat([result.goal.labels for result in results]),
-            None if targets[0] is None else torch.cat([t for t in targets if t is not None]),
-        ),
-        remarks=tuple(chain.from_iterable(result.remarks for result in results)),
+        AttackResult.join(results),
         seconds=sum(result.seconds for result in results),
         peak_memory=max(peaks, default=None),
         sent={name: sum(part.get(name, 0) for part in sent) for name in sent[0]} if sent else None,
-        stages=_join_stages(results),
-        found_by=tuple(chain.from_iterable(result.found_by for result in results)),
-        start=Passes.join(starts) if len(starts) == len(results) else None,
-        trace=join_traces(traces) if len(traces) == len(results) else None,
     )
 
 
-def _join_stages(results: Sequence[AttackResult]) -> dict[str, Passes]:
-    """The stages of all results; a batch that did not come to one spent nothing on it."""
-    names = dict.fromkeys(name for result in results for name in result.stages)
-    nothing = [Passes(*(torch.zeros_like(result.ids) for _ in range(2))) for result in results]
-    return {
-        name: Passes.join(
-            [result.stages.get(name, none) for result, none in zip(results, nothing, strict=True)]
-        )
-        for name in names
-    }
+def _with_stages(result: AttackResult, names: Iterable[str]) -> AttackResult:
+    """The result with these stages; a batch that did not come to one spent nothing on it."""
+    none = torch.zeros_like(result.ids)
+    stages = {name: result.stages.get(name, Passes(none, none)) for name in names}
+    return replace(result, stages=stages)

@@ -2,22 +2,24 @@
 
 import json
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from pinprick.batch_rows import BatchRows
 from pinprick.errors import BadInput
 from pinprick.files import aside
 from pinprick.goal import Goal
 from pinprick.json_text import read_json
-from pinprick.passes import Passes
-from pinprick.result import TENSORS, AttackResult
-from pinprick.trace import FIELDS, Trace
+from pinprick.result import AttackResult
+from pinprick.trace import Passes, Trace
 
 FORMAT = 1
-_START, _STAGE, _TRACE = "start", "stage.", "trace."  # before the names of their tensors
+Part = TypeVar("Part", Passes, Trace)
+_START, _STAGE, _TRACE = "start", "stage", "trace"  # before the names of their tensors
 _HEADER = ("remarks", "found_by", "seconds", "peak_memory", "sent", "attack", "model", "seed")
 _LARGEST = 100_000_000  # characters of a header, which safetensors bounds as well
 _NOT_OURS = (
@@ -34,17 +36,12 @@ _NOT_OURS = (
 def save_result(result: AttackResult, path: str | Path) -> None:
     """Write ``result`` to ``path``, aside first and then renamed, so never half a file."""
     path = Path(path)
-    tensors = {name: getattr(result, name) for name in TENSORS} | result.optional()
-    tensors["labels"] = result.goal.labels
-    if result.goal.targets is not None:
-        tensors["targets"] = result.goal.targets
-    told_apart = {f"{_STAGE}{name}": passes for name, passes in result.stages.items()}
-    if result.start is not None:
-        told_apart[_START] = result.start
-    for name, passes in told_apart.items():
-        tensors[f"{name}.forwards"], tensors[f"{name}.backwards"] = vars(passes).values()
-    if result.trace is not None:
-        tensors |= {f"{_TRACE}{name}": getattr(result.trace, name) for name in FIELDS}
+    tensors = result.tensors() | result.goal.tensors()
+    parts: dict[str, BatchRows | None] = {_START: result.start, _TRACE: result.trace}
+    parts |= {f"{_STAGE}.{name}": passes for name, passes in result.stages.items()}
+    for part, value in parts.items():
+        if value is not None:
+            tensors |= {f"{part}.{name}": tensor for name, tensor in value.tensors().items()}
     header = {"format": FORMAT, **{name: getattr(result, name) for name in _HEADER}}
     header["stages"] = list(result.stages)
     with aside(path) as place:
@@ -66,10 +63,10 @@ def load_result(path: str | Path) -> AttackResult:
         tensors.setdefault("out_of_time", torch.zeros_like(tensors["out_of_budget"]))
         goal = Goal(tensors.pop("labels"), tensors.pop("targets", None))
         header["found_by"] = tuple(header.get("found_by", ()))
-        start = _passes(tensors, _START) if f"{_START}.forwards" in tensors else None
-        stages = {name: _passes(tensors, f"{_STAGE}{name}") for name in header.pop("stages", [])}
-        steps = {name: tensors.pop(f"{_TRACE}{name}", None) for name in FIELDS}
-        trace = None if steps["steps"] is None else Trace(**steps)
+        start = _part(Passes, tensors, _START) if f"{_START}.forwards" in tensors else None
+        trace = _part(Trace, tensors, _TRACE) if f"{_TRACE}.steps" in tensors else None
+        names = header.pop("stages", [])
+        stages = {name: _part(Passes, tensors, f"{_STAGE}.{name}") for name in names}
         return AttackResult(goal=goal, stages=stages, start=start, trace=trace, **tensors, **header)
     except FileNotFoundError:
         raise BadInput(f"there is no file {path}") from None
@@ -77,8 +74,10 @@ def load_result(path: str | Path) -> AttackResult:
         raise BadInput(f"{path} is not a result saved by pinprick: {error}") from error
 
 
-def _passes(tensors: dict[str, Tensor], name: str) -> Passes:
-    return Passes(tensors.pop(f"{name}.forwards"), tensors.pop(f"{name}.backwards"))
+def _part(kind: type[Part], tensors: dict[str, Tensor], name: str) -> Part:
+    """The part of this name; its tensors are taken out of ``tensors``."""
+    found = [key for key in tensors if key.rpartition(".")[0] == name]
+    return kind(**{key.rpartition(".")[2]: tensors.pop(key) for key in found})
 
 
 def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -6,8 +6,7 @@ having asked about it is the last step, if it is better still. So a run says how
 would have done with any smaller number of passes, and a curve costs no second run.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -15,6 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pinprick.batch_rows import BatchRows
 from pinprick.goal import Goal
 from pinprick.types import Counts, Logits, Mask, PerImage, Rows
 
@@ -22,7 +22,15 @@ _SEVERAL = 2**18  # answers that are kept before they are gone through
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class Passes(BatchRows):
+    """Forward and backward passes of each image: of a start, or of one stage of an attack."""
+
+    forwards: Counts
+    backwards: Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Trace(BatchRows):
     """The steps of all images, those of one image after another; the first is the clean image.
 
     Attributes:
@@ -68,7 +76,7 @@ class Trace:
         """The index of the first step of each image."""
         return self.steps.cumsum(0) - self.steps
 
-    def __getitem__(self, rows: Rows) -> "Trace":
+    def __getitem__(self, rows: Rows | slice) -> "Trace":
         """The steps of some of the images."""
         steps = self.steps[rows]
         first = self._first[rows]
@@ -76,9 +84,6 @@ class Trace:
         place = torch.arange(int(steps.sum()), device=steps.device)
         place = place + (first - before).repeat_interleave(steps)
         return Trace(steps, *(getattr(self, name)[place] for name in PER_STEP))
-
-    def to(self, device: torch.device | str) -> "Trace":
-        return replace(self, **{name: getattr(self, name).to(device) for name in FIELDS})
 
     def followed_by(self, other: "Trace", forwards: Counts, backwards: Counts) -> "Trace":
         """This, and then what was done with the same images once these passes were spent."""
@@ -97,12 +102,6 @@ class Trace:
 
 
 PER_STEP = ("forwards", "backwards", "margin", "pixels", "elements")
-FIELDS = ("steps", *PER_STEP)
-
-
-def join_traces(traces: Sequence[Trace]) -> Trace:
-    """Those of several batches, in order."""
-    return Trace(*(torch.cat([getattr(trace, name) for trace in traces]) for name in FIELDS))
 
 
 class Tracer:

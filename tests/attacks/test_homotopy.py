@@ -1,6 +1,7 @@
 """Homotopy: the proximal step against brute force, nmAPG on a known function, and the path."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from pinprick.attacks import Homotopy
 from pinprick.attacks.homotopy.nmapg import (
     Box,
     Look,
-    Task,
+    Penalised,
     _ahead,
     _barzilai_borwein,
     descend,
@@ -93,15 +94,15 @@ def test_a_descent_lowers_the_price_that_is_paid(
     with curved.frozen():
         start = torch.zeros_like(images)
         ones = torch.ones(6).double()
-        task = Task(problem, box_of(images, 1.0), ones, ones, ones.long())
-        first = task.look(start)
+        penalised = Penalised(problem, box_of(images, 1.0), ones, ones, ones.long())
+        first = penalised.look(start)
         rate = 1 / first.grad.abs().flatten(1).amax(dim=1)
-        lam = 0.5 * waking_lambda(start, first.grad, rate, task.box)
-        task = task._replace(rate=rate, lam=lam, most=torch.full((6,), 12))
-        ended, met = descend(task, start, first, 20)
-        after, fools = task.judge(ended)
-    assert ((after <= task.total(first.loss, start)) | met).all()
-    assert (after < task.total(first.loss, start)).any()
+        lam = 0.5 * waking_lambda(start, first.grad, rate, penalised.box)
+        penalised = replace(penalised, rate=rate, lam=lam, most=torch.full((6,), 12))
+        ended, met = descend(penalised, start, first, 20)
+        after, fools = penalised.judge(ended)
+    assert ((after <= penalised.total(first.loss, start)) | met).all()
+    assert (after < penalised.total(first.loss, start)).any()
     assert torch.equal(fools, met)
     assert ((ended != 0).flatten(1).sum(dim=1) <= 12).all()
 
@@ -146,12 +147,12 @@ def test_a_refinement_moves_what_is_changed_and_nothing_else(
 ) -> None:
     problem = Problem(curved, images, Goal(curved_labels), Streams(0, torch.arange(len(images))))
     ones = torch.ones(6).double()
-    task = Task(problem, box_of(images, 1.0), ones, ones, ones.long())
+    penalised = Penalised(problem, box_of(images, 1.0), ones, ones, ones.long())
     delta = torch.zeros_like(images)
     delta[:, :, 2, 2:4] = 1e-3
     with curved.frozen():
-        moved = Homotopy(refine_steps=5)._refined(task, delta)
-        assert (task.look(moved).loss < task.look(delta).loss).all()
+        moved = Homotopy(refine_steps=5)._refined(penalised, delta)
+        assert (penalised.look(moved).loss < penalised.look(delta).loss).all()
     assert not moved[delta == 0].any()
     assert problem.tally.backwards.max() <= 5 + 2
 
@@ -190,7 +191,9 @@ def test_goes_on_where_refinements_alone_move_an_image(monkeypatch: pytest.Monke
         margin = (images - 0.6).abs().sum(dim=(1, 2, 3)) - 8
         return torch.stack((margin, torch.zeros_like(margin)), dim=1)
 
-    def held_fast(task: Task, delta: Tensor, first: Look, steps: int) -> tuple[Tensor, Tensor]:
+    def held_fast(
+        penalised: Penalised, delta: Tensor, first: Look, steps: int
+    ) -> tuple[Tensor, Tensor]:
         return delta.clone(), torch.zeros_like(first.met)
 
     monkeypatch.setattr("pinprick.attacks.homotopy.attack.descend", held_fast)

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from pinprick import Goal, Problem, Streams
-from pinprick.attacks.sparse_rs import State, Swaps
+from pinprick.attacks.sparse_rs import Swaps, SwapState
 from pinprick.oracle import exact_images, exact_linear
 from pinprick.parts.units import Units
 
@@ -46,7 +46,7 @@ def chance_of_even(outcomes: Tensor, number: int) -> float:
     return chance(seen.double(), torch.full((number,), len(outcomes) / number))
 
 
-def changed(state: State, images: Tensor) -> Tensor:
+def changed(state: SwapState, images: Tensor) -> Tensor:
     return (state.adv != images.flatten(2)).any(dim=1)
 
 
@@ -100,7 +100,7 @@ def test_every_pixel_goes_and_every_other_comes_as_often() -> None:
     images = copies(exact_images(1, (1, 2, 4)))
     swaps = swaps_of(images, 3)
     state = swaps.begin(images)
-    same = State(state.adv[:1].expand(DRAWS, -1, -1), state.members[:1].expand(DRAWS, -1))
+    same = SwapState(state.adv[:1].expand(DRAWS, -1, -1), state.members[:1].expand(DRAWS, -1))
     new = swaps.propose(same, 1 / 3, 1)
     gone = (same.members & ~new.members).int()
     come = (new.members & ~same.members).int()
@@ -114,7 +114,7 @@ def test_sets_of_several_are_swapped_alike() -> None:
     images = copies(exact_images(1, (1, 2, 4)))
     swaps = swaps_of(images, 4)
     state = swaps.begin(images)
-    same = State(state.adv[:1].expand(DRAWS, -1, -1), state.members[:1].expand(DRAWS, -1))
+    same = SwapState(state.adv[:1].expand(DRAWS, -1, -1), state.members[:1].expand(DRAWS, -1))
     new = swaps.propose(same, 0.5, 7)
     codes = (new.members * 2 ** torch.arange(8)).sum(dim=1)
     assert chance_of_even(codes.unique(return_inverse=True)[1], 36) > 0.01

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from pinprick.model import Classifier
-from pinprick.train.graphs import Passes
+from pinprick.train.graphs import GraphedPasses
 from pinprick.train.optimise import half_precision
 from pinprick.zoo.nets.resnet import resnet20
 
@@ -19,7 +19,7 @@ def test_replayed_passes_give_what_plain_ones_give() -> None:
     first, images = torch.rand(2, 16, 3, 32, 32, device="cuda")
     labels = torch.arange(16, device="cuda") % 10
     before = [buffer.clone() for buffer in net.buffers()]
-    attacked, stepper = Passes(net, model).for_batch(first)
+    attacked, stepper = GraphedPasses(net, model).for_batch(first)
     for now, then in zip(net.buffers(), before, strict=True):
         assert torch.equal(now, then)  # recording leaves no trace in batch norm
     assert all(parameter.requires_grad for parameter in net.parameters())
@@ -45,7 +45,9 @@ def test_replayed_passes_give_what_plain_ones_give() -> None:
 
 def test_an_answer_outlives_the_next_replay() -> None:
     net = resnet20(10).cuda().train()
-    attacked, _ = Passes(net, Classifier(net)).for_batch(torch.rand(4, 3, 32, 32, device="cuda"))
+    attacked, _ = GraphedPasses(net, Classifier(net)).for_batch(
+        torch.rand(4, 3, 32, 32, device="cuda")
+    )
     first, second = torch.rand(2, 4, 3, 32, 32, device="cuda")
     answer = attacked(first)
     kept = answer.clone()
@@ -55,7 +57,7 @@ def test_an_answer_outlives_the_next_replay() -> None:
 
 def test_batches_of_another_shape_get_graphs_of_their_own() -> None:
     net = resnet20(10).cuda().train()
-    passes = Passes(net, Classifier(net))
+    passes = GraphedPasses(net, Classifier(net))
     for batch in (4, 6):
         attacked, _ = passes.for_batch(torch.rand(batch, 3, 32, 32, device="cuda"))
         assert attacked(torch.rand(batch, 3, 32, 32, device="cuda")).shape == (batch, 10)
@@ -64,6 +66,6 @@ def test_batches_of_another_shape_get_graphs_of_their_own() -> None:
 def test_the_step_may_be_on_twice_as_many_images() -> None:
     net = resnet20(10).cuda().train()
     images = torch.rand(4, 3, 32, 32, device="cuda")
-    attacked, stepper = Passes(net, Classifier(net), double=True).for_batch(images)
+    attacked, stepper = GraphedPasses(net, Classifier(net), double=True).for_batch(images)
     assert attacked(images).shape == (4, 10)
     assert stepper(torch.cat((images, images))).shape == (8, 10)

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.batch_rows import BatchRows
 from pinprick.errors import BadInput
 from pinprick.parts.box import keep_allowed
 from pinprick.parts.choice import check_choice
@@ -35,7 +36,7 @@ from pinprick.parts.smallest_k import K, check_k, run_at_k
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.random import Streams
-from pinprick.types import Counts, Images, Mask, PerImage, Rows
+from pinprick.types import Counts, Images, Mask, PerImage
 
 # Which pixels BruSLeAttack copies, and what its swaps have taught it about each.
 #
@@ -65,7 +66,7 @@ def synthetic(problem: Problem) -> Images:
     return torch.where(begun, problem.begin, pure)
 
 
-class Masks:
+class Masks(BatchRows):
     """A mask of pixels for each image, the best so far, and proposals to better it.
 
     Attributes:
@@ -97,11 +98,6 @@ class Masks:
         self.best = torch.zeros_like(useful)
         self.loss: PerImage = torch.full_like(k, torch.inf, dtype=precise)
         self.fails, self.visits = torch.zeros_like(self._apart), torch.zeros_like(self._apart)
-
-    def __getitem__(self, rows: Rows) -> "Masks":
-        cut = object.__new__(Masks)
-        cut.__dict__.update({name: value[rows] for name, value in self.__dict__.items()})
-        return cut
 
     def start(self, problem: Problem, most: int, step: int, *, first: bool = False) -> Tensor:
         """Random masks; ``most`` bounds the counts."""

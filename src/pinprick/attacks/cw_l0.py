@@ -27,15 +27,15 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.batch_rows import BatchRows
 from pinprick.errors import BadInput
 from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
 from pinprick.parts.box import FARTHEST, from_free, slope, to_free
 from pinprick.parts.choice import check_choice
-from pinprick.parts.cut import cut_state
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
-from pinprick.types import Counts, Images, Mask, PerImage, Rows
+from pinprick.types import Counts, Images, Mask, PerImage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ class Pace(NamedTuple):
     halve: bool
 
 
-class Rounds:
+class Rounds(BatchRows):
     """Where each image stands: what is open, the point, Adam's means, ``c`` and its clock.
 
     ``kept_free`` and ``kept_weight`` are from the end of the last round; ``rank`` is the place of
@@ -174,9 +174,6 @@ class Rounds:
         self.number = torch.zeros_like(self.rows)
         self.rank = torch.zeros_like(self.open, dtype=torch.int32)
         self.kept_open, self.kept_free, self.kept_weight = self.open, self.free, self.weight
-
-    def __getitem__(self, rows: Rows) -> "Rounds":
-        return cut_state(self, rows, "problem", "adam")
 
     def step(self, best: Best) -> Mask:
         """One pass for each image, and what follows from it; says who is not done."""

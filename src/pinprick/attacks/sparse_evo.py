@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.batch_rows import BatchRows
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.parts.choice import check_choice
@@ -45,7 +46,7 @@ from pinprick.types import Counts, Images, Labels, Mask, Rows
 _ABOVE_ZERO = 2**-25  # half a step of the random numbers, so that no key is zero
 
 
-class Population:
+class Population(BatchRows):
     """Sets of units, all of which fool, in the order of their distance from the clean image.
 
     Attributes:
@@ -68,11 +69,8 @@ class Population:
         self.tried = torch.zeros_like(whole)
         self._row = torch.arange(len(whole), device=whole.device)
 
-    def __getitem__(self, rows: Rows) -> "Population":
-        cut = object.__new__(Population)
-        cut._units = self._units
-        for name in ("_images", "_start", "masks", "order", "tried"):
-            setattr(cut, name, getattr(self, name)[rows])
+    def __getitem__(self, rows: Rows | slice) -> "Population":
+        cut = super().__getitem__(rows)
         cut._row = torch.arange(len(cut.order), device=cut.order.device)
         return cut
 

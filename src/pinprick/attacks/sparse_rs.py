@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.batch_rows import BatchRows
 from pinprick.errors import BadInput
 from pinprick.parts.choice import check_choice
 from pinprick.parts.largest import find_largest
@@ -28,7 +29,7 @@ from pinprick.parts.score_loss import ScoreLoss, by_goal, score_loss
 from pinprick.parts.smallest_k import K, check_k, run_at_k
 from pinprick.parts.units import Units, take
 from pinprick.problem import Problem
-from pinprick.types import Counts, Images, Mask, PerImage, Rows
+from pinprick.types import Counts, Images, Mask, PerImage
 
 _QUERIES = {"label": 10_000, "target": 100_000}  # the paper's, by the goal
 _ALPHA = {"label": 0.3, "target": 0.1}
@@ -172,7 +173,7 @@ _ABOVE_ZERO = 2**-25  # half a step of the random numbers, so that no key is zer
 
 
 @dataclass(frozen=True)
-class State:
+class SwapState(BatchRows):
     """Images in the making.
 
     Attributes:
@@ -183,12 +184,9 @@ class State:
     adv: Tensor
     members: Tensor
 
-    def __getitem__(self, rows: Rows) -> "State":
-        return State(self.adv[rows], self.members[rows])
-
-    def where(self, take: Mask, other: "State") -> "State":
+    def where(self, take: Mask, other: "SwapState") -> "SwapState":
         """This where ``take`` says so, ``other`` elsewhere."""
-        return State(
+        return SwapState(
             torch.where(take.view(-1, 1, 1), self.adv, other.adv),
             torch.where(take.view(-1, 1), self.members, other.members),
         )
@@ -197,7 +195,22 @@ class State:
         return self.adv.view_as(like)
 
 
-class Swaps:
+@dataclass(frozen=True)
+class SwapPlan(BatchRows):
+    """How many units are swapped at a share of the set.
+
+    Attributes:
+        share: The share.
+        count: How many of each image.
+        most: A bound on the counts.
+    """
+
+    share: float
+    count: Counts
+    most: int
+
+
+class Swaps(BatchRows):
     """Proposals for each image of a problem, from its own random numbers.
 
     Attributes:
@@ -209,6 +222,8 @@ class Swaps:
         k: How many units are in it; as many as may change, where those are fewer.
         trial: Tells the random numbers of one search from those of another.
     """
+
+    SHARED = ("_channel",)
 
     def __init__(self, problem: Problem, units: Units, k: Counts, trial: int) -> None:
         self.problem, self._units, self._use = problem, units, f"sparse_rs, trial {trial}"
@@ -222,19 +237,9 @@ class Swaps:
         self._most = int(self._k.max()) if len(k) else 0
         self._pool = self._free & (self._spare > 0).unsqueeze(1)
         self._channel = torch.arange(self._clean.shape[1], device=k.device).unsqueeze(1)
-        self._planned: tuple[float, Counts, int, Mask] | None = None
+        self._plan: SwapPlan | None = None  # of the share that was asked for last
 
-    def __getitem__(self, rows: Rows) -> "Swaps":
-        cut = object.__new__(Swaps)
-        cut.__dict__.update(self.__dict__)
-        cut.problem = self.problem[rows]
-        cut._open = None if self._open is None else self._open[rows]
-        for name in ("_clean", "_free", "_k", "_spare", "_pool"):
-            setattr(cut, name, getattr(self, name)[rows])
-        cut._planned = None
-        return cut
-
-    def begin(self, near: Images) -> State:
+    def begin(self, near: Images) -> SwapState:
         """A set of k units at random corners; those that ``near`` changed come first, as there.
 
         Where it changed fewer than k, the others stay as they are until they are swapped, so that
@@ -247,28 +252,27 @@ class Swaps:
         adv = self._put(self._clean, places, chosen, self._corners(places, 0))
         members = torch.zeros_like(self._free).scatter(1, places, chosen)
         begun = changed.any(dim=1, keepdim=True) & members  # what was not changed is clean there
-        return State(torch.where(begun.unsqueeze(1), found, adv), members)
+        return SwapState(torch.where(begun.unsqueeze(1), found, adv), members)
 
-    def propose(self, state: State, share: float, step: int) -> State:
+    def propose(self, state: SwapState, share: float, step: int) -> SwapState:
         """The set with a share of its units put back and as many others taken in."""
-        if self._planned is None or share != self._planned[0]:
-            self._planned = share, *self._plan(share)
-        _, count, most, single = self._planned
+        if self._plan is None or share != self._plan.share:
+            self._plan = self._planned(share)
+        plan = self._plan
         outside = self._pool ^ state.members  # the members themselves where nothing is left
         keys = self._keys(step).unsqueeze(1) * torch.stack((state.members, outside), dim=1)
-        places, chosen = find_largest(keys, count.unsqueeze(1), most)
+        places, chosen = find_largest(keys, plan.count.unsqueeze(1), plan.most)
         (go, come), (goes, comes) = places.unbind(dim=1), chosen.unbind(dim=1)
-        colours = self._other_than(take(state.adv, come), come, step, single)
+        colours = self._other_than(take(state.adv, come), come, step, plan.count == 1)
         adv = self._put(state.adv, go, goes, take(self._clean, go))
         members = state.members.scatter(1, go, ~goes & state.members.gather(1, go))
         members = members.scatter(1, come, comes | members.gather(1, come))
-        return State(self._put(adv, come, comes, colours), members)
+        return SwapState(self._put(adv, come, comes, colours), members)
 
-    def _plan(self, share: float) -> tuple[Counts, int, Mask]:
-        """How many are swapped for each image, a bound on that, and where it is a single one."""
+    def _planned(self, share: float) -> SwapPlan:
         room = torch.where(self._spare == 0, self._k, self._spare)
         count = torch.minimum(_swapped(share, self._k), room)
-        return count, int(_swapped(share, torch.tensor([self._most]))), count == 1
+        return SwapPlan(share, count, int(_swapped(share, torch.tensor([self._most]))))
 
     def _keys(self, step: int) -> Tensor:
         units = self._free.shape[1]

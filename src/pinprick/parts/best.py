@@ -2,11 +2,12 @@
 
 import torch
 
+from pinprick.batch_rows import BatchRows
 from pinprick.goal import Goal
-from pinprick.types import Images, Labels, Logits, Mask, PerImage, Rows
+from pinprick.types import Images, Labels, Logits, Mask, PerImage
 
 
-class Best:
+class Best(BatchRows):
     """Keeps, for each image, the cheapest candidate that met the goal.
 
     Images for which nothing was found stay as they came, at infinite cost.
@@ -33,12 +34,6 @@ class Best:
 
     def _of(self, rows: Labels) -> tuple[Images, PerImage]:
         return self.images[rows], self.cost[rows]
-
-    def __getitem__(self, rows: Rows) -> "Best":
-        """What was found for some of the images, to go on from by themselves."""
-        cut = object.__new__(Best)
-        cut.images, cut.cost = self.images[rows], self.cost[rows]
-        return cut
 
 
 # The best try so far of an attack with a budget, for each image of a batch.

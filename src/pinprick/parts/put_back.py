@@ -19,12 +19,12 @@ with gradients, a single one that goes another of both. Nothing is kept that was
 import torch
 from torch import Tensor
 
+from pinprick.batch_rows import BatchRows
 from pinprick.parts.best import Best
-from pinprick.parts.cut import cut_state
 from pinprick.parts.largest import find_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
-from pinprick.types import Counts, Mask, Rows
+from pinprick.types import Counts, Mask
 
 _MEMORY = 0.9  # most weight of the past in the running mean
 _ABREAST = 8  # single units of an image that are judged at once
@@ -59,7 +59,7 @@ def put_back(problem: Problem, found: Best, units: Units, passes: int | None) ->
     return unsettled
 
 
-class PutBack:
+class PutBack(BatchRows):
     """The state: what is shortest so far, and which units were tried.
 
     Units are numbered among those that were changed at first (``_places`` says where they are): few
@@ -88,10 +88,6 @@ class PutBack:
         self._due = torch.full_like(self._went, problem.gives_gradients)  # for a gradient
         self._mean = torch.zeros_like(found.images if problem.gives_gradients else found.cost)
         self._gradients = torch.zeros_like(found.cost)  # how many are in the mean
-
-    def __getitem__(self, rows: Rows) -> "PutBack":
-        """The same for some of the images."""
-        return cut_state(self, rows, "found", "_problem")
 
     @property
     def open(self) -> Counts:

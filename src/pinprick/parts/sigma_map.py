@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from pinprick.batch_rows import BatchRows
 from pinprick.problem import Problem
-from pinprick.types import Images, Rows
+from pinprick.types import Images
 
 
 def sigma_map(images: Images) -> Images:
@@ -28,7 +29,7 @@ def sigma_map(images: Images) -> Images:
 
 
 @dataclass(frozen=True)
-class Lines:
+class Lines(BatchRows):
     """For each pixel the stretch of a line it may move along: ``images + l * along``.
 
     Attributes:
@@ -54,9 +55,6 @@ class Lines:
 
     def _at(self, place: Tensor) -> Images:
         return (self.images + place * self.along).clamp(0, 1)
-
-    def __getitem__(self, rows: Rows) -> "Lines":
-        return Lines(self.images[rows], self.along[rows], self.low[rows], self.high[rows])
 
 
 def sigma_lines(problem: Problem, kappa: float) -> Lines:

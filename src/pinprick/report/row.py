@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from pinprick.model import Classifier
-from pinprick.passes import Passes
 from pinprick.result import AttackResult
-from pinprick.trace import PER_STEP, Trace
+from pinprick.trace import PER_STEP, Passes, Trace
 from pinprick.types import Logits
 
 

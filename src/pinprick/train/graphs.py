@@ -16,7 +16,7 @@ from pinprick.model import Classifier
 from pinprick.types import Images
 
 
-class Passes:
+class GraphedPasses:
     """A network's passes in training mode, for the attack and for the step.
 
     Args:

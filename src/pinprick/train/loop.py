@@ -21,7 +21,7 @@ from pinprick.problem import Problem
 from pinprick.train.augment import Augment
 from pinprick.train.exam import spread
 from pinprick.train.feed import Batch, Feed, MemoryFeed
-from pinprick.train.graphs import Passes
+from pinprick.train.graphs import GraphedPasses
 from pinprick.train.material import Material
 from pinprick.train.optimise import (
     Average,
@@ -73,7 +73,7 @@ class Trainer:
         self.feed = _make_feed(plan, material.train, self.card, self.device)
         graphs = self.device.type == "cuda" and schedule.graphs and not schedule.compile
         double = schedule.trades is not None
-        self._passes = Passes(self.net, self.model, double=double) if graphs else None
+        self._passes = GraphedPasses(self.net, self.model, double=double) if graphs else None
         self._test = self._watch(material.test)
         self._train = self._watch(material.train) if plan.recipe.guarded() else None
         self.progress = Progress()

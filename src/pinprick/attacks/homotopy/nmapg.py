@@ -10,16 +10,17 @@ An image leaves when it is fooled, or when F has stood still for two steps.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from pinprick.batch_rows import BatchRows
 from pinprick.goal import Goal
 from pinprick.parts.box import keep_allowed
 from pinprick.parts.largest import open_largest
 from pinprick.problem import Problem
-from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
+from pinprick.types import Counts, Images, Logits, Mask, PerImage
 
 # The proximal step of the count of changed elements inside a box, exactly, and when it wakes up.
 #
@@ -31,7 +32,8 @@ from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
 # inside.
 
 
-class Box(NamedTuple):
+@dataclass(frozen=True)
+class Box(BatchRows):
     """How far each element may fall and rise."""
 
     low: Images
@@ -39,9 +41,6 @@ class Box(NamedTuple):
 
     def clip(self, delta: Images) -> Images:
         return delta.clamp(self.low, self.high)
-
-    def cut(self, rows: Rows) -> "Box":
-        return Box(self.low[rows], self.high[rows])
 
 
 def prox(points: Images, rate: PerImage, lam: PerImage, most: Counts, box: Box) -> Images:
@@ -72,19 +71,18 @@ _DECREASE = 0.1  # delta, over the largest step
 _STILL = 1e-3  # a change of F, as a share of its size, that counts as none
 
 
-class Look(NamedTuple):
+@dataclass(frozen=True)
+class Look(BatchRows):
     """What was seen at some changes: the loss, its gradient, and whether the goal is met."""
 
     loss: PerImage
     grad: Images
     met: Mask
 
-    def cut(self, rows: Rows) -> "Look":
-        return Look(self.loss[rows], self.grad[rows], self.met[rows])
 
-
-class Task(NamedTuple):
-    """What stays the same for each image while lambda does.
+@dataclass(frozen=True)
+class Penalised(BatchRows):
+    """The problem of one lambda: L plus ``lam`` for each changed element, inside the box.
 
     Attributes:
         problem: The images.
@@ -99,10 +97,6 @@ class Task(NamedTuple):
     lam: PerImage
     rate: PerImage
     most: Counts
-
-    def cut(self, rows: Rows) -> "Task":
-        box, lam, rate = self.box.cut(rows), self.lam[rows], self.rate[rows]
-        return Task(self.problem[rows], box, lam, rate, self.most[rows])
 
     def look(self, delta: Images) -> Look:
         """One forward and one backward pass at ``delta``."""
@@ -134,28 +128,28 @@ def loss_of(goal: Goal) -> Callable[[Logits], PerImage]:
     return lambda logits: goal.margin(logits).clamp(min=0)
 
 
-def descend(task: Task, delta: Images, first: Look, steps: int) -> tuple[Images, Mask]:
+def descend(penalised: Penalised, delta: Images, first: Look, steps: int) -> tuple[Images, Mask]:
     """Changes of low F reached from ``delta``, where ``first`` was seen, and which of them fool."""
     ended, fooled = delta.clone(), torch.zeros_like(first.met)
     rows = torch.arange(len(delta), device=delta.device)
     x = before = z = y = delta
-    seen, rate = first, task.rate
+    seen, rate = first, penalised.rate
     t = torch.ones_like(first.loss)
     earlier, q, still = torch.zeros_like(t), torch.ones_like(t), torch.zeros_like(t)
-    value = bound = task.total(first.loss, delta)  # F(x), and C
+    value = bound = penalised.total(first.loss, delta)  # F(x), and C
     for step in range(steps):
         if step:
-            y, last = _ahead(x, z, before, earlier, t, task.box), y
-            past, seen = seen, task.look(y)
-            rate = _barzilai_borwein(y - last, seen.grad - past.grad, task.rate)
-        level = torch.maximum(task.total(seen.loss, y), bound)
-        z, height, met, drop = _backtrack(task, y, seen.grad, rate, level)
+            y, last = _ahead(x, z, before, earlier, t, penalised.box), y
+            past, seen = seen, penalised.look(y)
+            rate = _barzilai_borwein(y - last, seen.grad - past.grad, penalised.rate)
+        level = torch.maximum(penalised.total(seen.loss, y), bound)
+        z, height, met, drop = _backtrack(penalised, y, seen.grad, rate, level)
         chosen, reached = z, height
         poor = ~met & ~(height <= bound - drop)
         if step and poor.any():
-            part, here = task.cut(poor), x[poor]
+            part, here = penalised[poor], x[poor]
             v, low, hit, _ = _backtrack(
-                part, here, part.look(here).grad, task.rate[poor], bound[poor]
+                part, here, part.look(here).grad, penalised.rate[poor], bound[poor]
             )
             better = hit | (low < reached[poor])
             chosen = chosen.index_put((poor,), _pick(better, v, chosen[poor]))
@@ -171,9 +165,9 @@ def descend(task: Task, delta: Images, first: Look, steps: int) -> tuple[Images,
 
         ended[rows], fooled[rows] = x, met
         go = ~met & (still < 2) & value.isfinite()
-        if not go.any() or task.problem.all_refused:
+        if not go.any() or penalised.problem.all_refused:
             break
-        rows, task, seen = rows[go], task.cut(go), seen.cut(go)
+        rows, penalised, seen = rows[go], penalised[go], seen[go]
         x, before, z, y = x[go], before[go], z[go], y[go]
         t, earlier, q, still = t[go], earlier[go], q[go], still[go]
         value, bound = value[go], bound[go]
@@ -196,7 +190,7 @@ def _barzilai_borwein(moved: Images, turned: Images, largest: PerImage) -> PerIm
 
 
 def _backtrack(
-    task: Task, start: Images, grad: Images, rate: PerImage, level: PerImage
+    penalised: Penalised, start: Images, grad: Images, rate: PerImage, level: PerImage
 ) -> tuple[Images, PerImage, Mask, PerImage]:
     """A proximal step from ``start``, halved until F falls below ``level`` or the goal is met.
 
@@ -207,12 +201,12 @@ def _backtrack(
     rows = torch.arange(len(start), device=start.device)
     for _ in range(HALVINGS):
         points = start[rows] - rate.view(-1, 1, 1, 1) * grad[rows]
-        tried = prox(points, rate, task.lam, task.most, task.box)
+        tried = prox(points, rate, penalised.lam, penalised.most, penalised.box)
         far = (tried - start[rows]).flatten(1).square().sum(dim=1)
-        height[rows], met[rows] = task.judge(tried)
-        end[rows], drop[rows] = tried, _DECREASE / task.rate * far
+        height[rows], met[rows] = penalised.judge(tried)
+        end[rows], drop[rows] = tried, _DECREASE / penalised.rate * far
         again = ~met[rows] & ~(height[rows] <= level[rows] - drop[rows])
-        rows, task, rate = rows[again], task.cut(again), rate[again] / 2
+        rows, penalised, rate = rows[again], penalised[again], rate[again] / 2
         if not len(rows):
             break
     return end, height, met, drop

@@ -15,13 +15,13 @@ preferred. One forward and one backward pass a candidate; nothing is kept that w
 import torch
 from torch import Tensor
 
+from pinprick.batch_rows import BatchRows
 from pinprick.parts.best import Best
-from pinprick.parts.cut import cut_state
 from pinprick.parts.gates import corner, draw_largest, promise, scaled
 from pinprick.parts.largest import find_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
-from pinprick.types import Counts, Mask, Rows
+from pinprick.types import Counts, Mask
 
 _MEMORY = 0.7  # weight of the past in the running mean
 _LOYALTY = 0.3  # how much more a gate counts that is open already
@@ -67,7 +67,7 @@ def redraw(problem: Problem, found: Best, units: Units, passes: Counts, use: str
             rows, trimmer = rows[~over], trimmer[~over]
 
 
-class Trimmer:
+class Trimmer(BatchRows):
     """The state of a trim: what is shortest so far, what was tried, and what to judge next.
 
     Attributes:
@@ -97,10 +97,6 @@ class Trimmer:
         self._tried = units.changed(found.images, problem.images) & (not spare)
         self._taken = torch.zeros_like(self._tried)
         self.settled: Mask = torch.zeros_like(found.cost, dtype=torch.bool)
-
-    def __getitem__(self, rows: Rows) -> "Trimmer":
-        """The same for some of the images."""
-        return cut_state(self, rows, "found", "_problem")
 
     def step(self) -> None:
         """Judge one candidate for each image and choose the next."""

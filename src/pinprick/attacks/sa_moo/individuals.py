@@ -12,16 +12,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pinprick.batch_rows import BatchRows
 from pinprick.parts.largest import find_largest
 from pinprick.parts.units import Units, take
 from pinprick.problem import Problem
-from pinprick.types import Counts, Images, Mask, Rows
+from pinprick.types import Counts, Images
 
 _ABOVE_ZERO = 2**-25  # half a step of the random numbers, so that no key is zero
 
 
 @dataclass(frozen=True)
-class Individuals:
+class Individuals(BatchRows):
     """Several individuals of each image of a batch.
 
     Attributes:
@@ -31,9 +32,6 @@ class Individuals:
 
     members: Tensor
     signs: Tensor
-
-    def __getitem__(self, rows: Rows) -> "Individuals":
-        return Individuals(self.members[rows], self.signs[rows])
 
     def choose(self, which: Tensor) -> "Individuals":
         """Some of them, (batch, some), for each image its own."""
@@ -46,7 +44,7 @@ class Individuals:
         return Individuals(members.expand(-1, copies, -1), signs.expand(-1, copies, -1, -1))
 
     @staticmethod
-    def join(parts: Sequence["Individuals"]) -> "Individuals":
+    def side_by_side(parts: Sequence["Individuals"]) -> "Individuals":
         """All individuals of the same images, one after another."""
         return Individuals(
             torch.cat([part.members for part in parts], dim=1),
@@ -55,7 +53,7 @@ class Individuals:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Ranked(BatchRows):
     """Individuals that the model was asked about, the preferred ones of each image first.
 
     Attributes:
@@ -68,16 +66,13 @@ class Ranked:
     met: Tensor
     cost: Tensor
 
-    def __getitem__(self, rows: Rows) -> "Ranked":
-        return Ranked(self.people[rows], self.met[rows], self.cost[rows])
-
     @staticmethod
     def best(groups: Sequence["Ranked"], number: int) -> "Ranked":
         """The preferred ones of all groups, in order; at a tie those of an earlier group."""
         met = torch.cat([group.met for group in groups], dim=1)
         cost = torch.cat([group.cost for group in groups], dim=1)
         order = preferred_first(met, cost)[:, :number]
-        people = Individuals.join([group.people for group in groups]).choose(order)
+        people = Individuals.side_by_side([group.people for group in groups]).choose(order)
         return Ranked(people, met.gather(1, order), cost.gather(1, order))
 
 
@@ -88,7 +83,7 @@ def preferred_first(met: Tensor, cost: Tensor) -> Tensor:
     return order.gather(1, fools_first)
 
 
-class Breeding:
+class Breeding(BatchRows):
     """Makes individuals for each image of a problem, from its own random numbers.
 
     Args:
@@ -119,14 +114,6 @@ class Breeding:
         full = self._spare == 0
         self._room = torch.where(full, self._k, self._spare)
         self._pool = self._free & ~full.unsqueeze(1)
-
-    def __getitem__(self, rows: Mask) -> "Breeding":
-        cut = object.__new__(Breeding)
-        cut.__dict__.update(self.__dict__)
-        cut._problem = self._problem[rows]
-        for name in ("_clean", "_low", "_high", "_free", "_k", "_spare", "_room", "_pool"):
-            setattr(cut, name, getattr(self, name)[rows])
-        return cut
 
     def begin(self, near: Images, numbers: range) -> Individuals:
         """Random sets and directions; units that ``near`` changed come first, as they are there.
