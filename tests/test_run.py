@@ -16,6 +16,7 @@ from pinprick import (
     BadInput,
     Card,
     Classifier,
+    Failure,
     Problem,
     attack_batches,
     describe,
@@ -132,21 +133,18 @@ def test_no_image_and_no_radius_lead_out_of_the_box(
 
 def test_a_failure_has_its_reason(linear: Classifier, images: Tensor, labels: Tensor) -> None:
     free = run_attack(Greedy(), linear, images, labels)
-    assert free.remarks == ("",) * 6
+    assert free.failures == (None,) * 6
     short = run_attack(Greedy(), linear, images, labels, max_forwards=0)
+    assert short.failures == (Failure.OUT_OF_BUDGET,) * 6
     assert short.remarks == ("out of budget",) * 6
     deaf = Classifier(lambda batch: linear(batch.detach() + 0 * batch))
-    assert set(run_attack(IFGSM(), deaf, images, labels).remarks) == {
-        "the model's gradient was zero or not finite"
-    }
+    assert set(run_attack(IFGSM(), deaf, images, labels).failures) == {Failure.NO_GRADIENT}
     shut = torch.ones_like(images, dtype=torch.bool)
     shut[1] = False
     held = run_attack(Greedy(), linear, images, labels, allowed=shut)
-    assert held.remarks[1] == "nothing may change: allowed is False everywhere"
+    assert held.failures[1] is Failure.NOTHING_MAY_CHANGE
     broken = Classifier(lambda batch: linear(batch) / 0)
-    assert set(run_attack(IFGSM(), broken, images, labels).remarks) == {
-        "the model's logits are not finite"
-    }
+    assert set(run_attack(IFGSM(), broken, images, labels).failures) == {Failure.NOT_FINITE}
 
 
 def test_a_change_that_rounding_takes_back_does_not_survive_as_a_png() -> None:

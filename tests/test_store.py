@@ -15,6 +15,7 @@ from pinprick import (
     AttackResult,
     BadInput,
     Classifier,
+    Failure,
     Goal,
     attack_batches,
     load_result,
@@ -79,6 +80,34 @@ def assert_same(first: AttackResult, second: AttackResult) -> None:
         assert torch.equal(first.goal.targets, second.goal.targets)
     for name in ("remarks", "seconds", "peak_memory", "sent", "attack", "model", "seed"):
         assert getattr(first, name) == getattr(second, name)
+
+
+def test_reasons_of_failure_come_back_as_reasons(tmp_path: Path) -> None:
+    said = "service did not answer in 3 tries"
+    remarks = (*Failure, "", said)
+    count = len(remarks)
+    numbers, logits = torch.arange(count), torch.zeros(count, 2)
+    result = AttackResult(
+        images=torch.zeros(count, 1, 1, 1),
+        adversarial=torch.zeros(count, 1, 1, 1),
+        goal=Goal(torch.zeros_like(numbers)),
+        clean_logits=logits,
+        adversarial_logits=logits,
+        rounded_logits=logits,
+        forwards=numbers,
+        backwards=numbers,
+        out_of_budget=numbers > 1,
+        out_of_time=numbers > 2,
+        ids=numbers,
+        batch_size=numbers,
+        remarks=remarks,
+        seconds=0.0,
+    )
+    save_result(result, tmp_path / "a.safetensors")
+    back = load_result(tmp_path / "a.safetensors")
+    assert back.failures == result.failures == (*Failure, None, Failure.NO_ANSWER)
+    assert [type(remark) for remark in back.remarks] == [type(remark) for remark in remarks]
+    assert (str(back.remarks[2]), back.remarks[-1]) == ("out of budget", said)
 
 
 @given(fields())

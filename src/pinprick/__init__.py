@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pinprick.polishing import polish
     from pinprick.problem import Problem
     from pinprick.random import Streams
-    from pinprick.result import AttackResult
+    from pinprick.result import AttackResult, Failure
     from pinprick.result_file import load_result, save_result
     from pinprick.run import attack_batches, run_attack
     from pinprick.scores import score_model
@@ -55,6 +55,7 @@ _HOME = {
     "Classifier": "model",
     "Dataset": "data.dataset",
     "Explanation": "explain.noise.explanation",
+    "Failure": "result",
     "Goal": "goal",
     "MissingExtra": "errors",
     "Model": "model",
@@ -103,6 +104,7 @@ __all__ = [
     "Classifier",
     "Dataset",
     "Explanation",
+    "Failure",
     "Goal",
     "MissingExtra",
     "Model",

@@ -13,7 +13,7 @@ import torch
 from pinprick.goal import Goal
 from pinprick.intake import batch_size_for, check_answers
 from pinprick.model import Classifier, gives
-from pinprick.result import AttackResult
+from pinprick.result import AttackResult, Failure
 from pinprick.types import Images, Logits, PerImage
 
 _PROBES = 4  # images that are asked about alone
@@ -78,9 +78,6 @@ def guarded(goal: Goal, noise: float | None, looks: int = 2) -> Goal:
 # Results that numerical noise decides: the noise of a result, and images judged alone.
 
 
-_UNCONFIRMED = "fools in its batch, but not alone: the margin is within the numerical noise"
-
-
 def with_noise(result: AttackResult, model: Classifier) -> AttackResult:
     """The result with the noise of its adversarial images, or that of the attack where larger."""
     if not len(result):
@@ -118,5 +115,5 @@ def confirm(result: AttackResult, model: Classifier) -> AttackResult:
     logits, remarks = result.adversarial_logits.clone(), list(result.remarks)
     logits[rows[lost]] = alone[lost]
     for row in rows[lost].tolist():
-        remarks[row] = _UNCONFIRMED
+        remarks[row] = Failure.ONLY_IN_ITS_BATCH
     return replace(result, adversarial_logits=logits, remarks=tuple(remarks))

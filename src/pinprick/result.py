@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, Generic, Literal, TypeVar, overload
 
 import torch
@@ -11,6 +12,32 @@ from pinprick.batch_rows import BatchRows
 from pinprick.goal import Goal
 from pinprick.trace import Passes, Trace
 from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
+
+
+class Failure(StrEnum):
+    """Why an attack failed on an image; the value is the sentence that people read."""
+
+    NOTHING_MAY_CHANGE = "nothing may change: allowed is False everywhere"
+    NOT_FINITE = "the model's logits are not finite"
+    OUT_OF_BUDGET = "out of budget"
+    OUT_OF_TIME = "out of time"
+    NO_GRADIENT = "the model's gradient was zero or not finite"
+    ONLY_IN_ITS_BATCH = (
+        "fools in its batch, but not alone: the margin is within the numerical noise"
+    )
+    NO_ANSWER = "the model did not answer"
+    NOT_FOUND = "not found"
+
+    @classmethod
+    def of(cls, remark: str) -> "Failure | None":
+        """The reason that a remark gives; a sentence of a remote model's own is ``NO_ANSWER``."""
+        if not remark:
+            return None
+        try:
+            return cls(remark)
+        except ValueError:
+            return cls.NO_ANSWER
+
 
 Computed = TypeVar("Computed", bound=Tensor)
 
@@ -61,7 +88,8 @@ class AttackResult(BatchRows):
         out_of_time: Images that were refused passes, or never attacked, as the time was over.
         ids: The number of each image, which its random stream belongs to.
         batch_size: How many images each was attacked together with.
-        remarks: Why an image failed, where that is known; empty text otherwise.
+        remarks: Why an image failed, in words; empty text otherwise. A ``Failure``, or what a
+            remote model said. ``failures`` gives the reason to compare with.
         seconds: Time the attack took for all images together.
         peak_memory: Most memory the GPU held at a time, in bytes; None on a CPU.
         sent: What was really sent to a remote model, by the attack and the referee together, under
@@ -149,6 +177,11 @@ class AttackResult(BatchRows):
             won = torch.tensor([found == name for found in self.found_by], device=beaten.device)
             beaten |= won & (passes.backwards == 0) & (self.backwards > 0)
         return beaten
+
+    @property
+    def failures(self) -> tuple[Failure | None, ...]:
+        """Why each image failed; None where it did not."""
+        return tuple(Failure.of(remark) for remark in self.remarks)
 
     @property
     def fooling_rate(self) -> float:

@@ -14,7 +14,7 @@ from pinprick.errors import BadInput
 from pinprick.files import aside
 from pinprick.goal import Goal
 from pinprick.json_text import read_json
-from pinprick.result import AttackResult
+from pinprick.result import AttackResult, Failure
 from pinprick.trace import Passes, Trace
 
 FORMAT = 1
@@ -59,7 +59,8 @@ def load_result(path: str | Path) -> AttackResult:
         header = read_json(metadata["pinprick"], where, largest=_LARGEST)
         if header.pop("format") != FORMAT:
             raise BadInput(f"{path} was written by another version of pinprick; run it again")
-        header["remarks"] = tuple(header["remarks"])
+        known = {failure.value: failure for failure in Failure}
+        header["remarks"] = tuple(known.get(text, text) for text in header["remarks"])
         tensors.setdefault("out_of_time", torch.zeros_like(tensors["out_of_budget"]))
         goal = Goal(tensors.pop("labels"), tensors.pop("targets", None))
         header["found_by"] = tuple(header.get("found_by", ()))

@@ -30,7 +30,7 @@ from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.numerical_noise import guarded, measure_noise
 from pinprick.problem import Problem, Tally
 from pinprick.random import Streams
-from pinprick.result import AttackResult, join
+from pinprick.result import AttackResult, Failure, join
 from pinprick.trace import Tracer
 from pinprick.types import Allowed, Images, Logits, Mask
 
@@ -310,22 +310,22 @@ def _remarks(
     tally: Tally,
     failures: Mapping[int, str],
 ) -> tuple[str, ...]:
-    """Why an image failed, the first reason that fits; no text for the others."""
+    """Why an image failed: what a remote model said, or the first reason that fits."""
     shut = torch.zeros_like(tally.out_of_budget)
     if allowed is not None:
         shut = ~allowed.flatten(1).any(dim=1)
-    reasons: list[tuple[Mask, str]] = [
-        (goal.met(logits), ""),
-        (shut, "nothing may change: allowed is False everywhere"),
-        (~logits.isfinite().all(dim=1), "the model's logits are not finite"),
-        (tally.out_of_budget, "out of budget"),
-        (tally.out_of_time, "out of time"),
-        (tally.flat > 0, "the model's gradient was zero or not finite"),
-        (torch.ones_like(shut), "not found"),
-    ]
-    first = torch.stack([mask for mask, _ in reasons]).int().argmax(dim=0).tolist()
+    reasons = {
+        Failure.NOTHING_MAY_CHANGE: shut,
+        Failure.NOT_FINITE: ~logits.isfinite().all(dim=1),
+        Failure.OUT_OF_BUDGET: tally.out_of_budget,
+        Failure.OUT_OF_TIME: tally.out_of_time,
+        Failure.NO_GRADIENT: tally.flat > 0,
+        Failure.NOT_FOUND: torch.ones_like(shut),
+    }
+    first = torch.stack(list(reasons.values())).int().argmax(dim=0).tolist()
     return tuple(
-        failures.get(row, reasons[i][1]) if reasons[i][1] else "" for row, i in enumerate(first)
+        "" if met else failures.get(row, list(reasons)[number])
+        for row, (met, number) in enumerate(zip(goal.met(logits).tolist(), first, strict=True))
     )
 
 
