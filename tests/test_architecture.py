@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "pinprick"
 
 LEVELS = (  # a room may import from rooms on the lines above it, and from itself
     ("errors", "subnormal", "types"),
-    ("batch_rows",),
+    ("batch_rows", "settings"),
     ("backward", "files", "goal", "json_text", "model", "random"),
     ("data", "oracle", "scores", "trace"),
     ("problem", "result", "zoo"),

@@ -14,13 +14,13 @@ from pinprick.errors import BadInput
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.numerical_noise import guarded, largest_noise, with_noise
 from pinprick.parts.best import Best
-from pinprick.parts.choice import check_choice
 from pinprick.parts.put_back import put_back
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.random import Streams
 from pinprick.result import AttackResult, join
 from pinprick.run import judge
+from pinprick.settings import check_choice
 from pinprick.trace import Tracer
 from pinprick.types import Counts, Images, Logits
 
@@ -45,7 +45,7 @@ def polish(
         max_forwards: Most passes for each image; None to go on until no single unit of any image
             can be spared.
     """
-    check_choice("polish", "unit", unit, ("elements", "pixels"))
+    check_choice("unit of polish", unit, ("elements", "pixels"))
     if max_forwards is not None and max_forwards < 1:
         raise BadInput(f"polish needs max_forwards >= 1, got {max_forwards}")
     classifier = as_classifier(model)

@@ -312,22 +312,6 @@ def test_a_model_that_gives_labels_alone_is_refused(images: Tensor, labels: Tens
         run_attack(BruSLe(), model, images, labels)
 
 
-@pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        ({"k": 0}, "brusle needs k >= 1 or 'smallest', got 0"),
-        ({"rounds": 0}, "brusle needs rounds >= 1, got 0"),
-        ({"queries": 0}, "brusle needs queries >= 1, got 0"),
-        ({"starts": 0}, "brusle needs starts >= 1, got 0"),
-        ({"swap": 0.0}, "brusle needs swap above 0 and at most 1, got 0"),
-        ({"swap": 1.5}, "brusle needs swap above 0 and at most 1, got 1.5"),
-    ],
-)
-def test_refuses_settings_that_make_no_sense(settings: dict[str, Any], line: str) -> None:
-    with pytest.raises(BadInput, match=line):
-        BruSLe(**settings)
-
-
 def test_a_loss_is_one_of_two_or_the_papers() -> None:
     assert build({"name": "brusle", "loss": "margin"}) == BruSLe(loss="margin")
     with pytest.raises(BadInput, match="loss of brusle must be"):

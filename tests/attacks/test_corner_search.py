@@ -175,20 +175,3 @@ def test_many_channels_are_refused() -> None:
         labels = model(images).argmax(dim=1)
     with pytest.raises(BadInput, match="at most 4; these images have 5"):
         run_attack(CornerSearch(), model, images, labels)
-
-
-@pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        ({"max_pixels": 0}, "corner_search needs max_pixels >= 1, got 0"),
-        ({"pixel_step": 0}, "corner_search needs pixel_step >= 1, got 0"),
-        ({"best": 0}, "corner_search needs best >= 1, got 0"),
-        ({"tries": -1}, "corner_search needs tries >= 1, got -1"),
-        ({"singles": 0}, "corner_search needs singles >= 1, got 0"),
-        ({"rivals": -1}, "corner_search needs rivals >= 0, got -1"),
-        ({"kappa": 0.0}, "corner_search needs kappa > 0, or none, got 0"),
-    ],
-)
-def test_refuses_settings_that_make_no_sense(settings: dict[str, Any], line: str) -> None:
-    with pytest.raises(BadInput, match=line):
-        CornerSearch(**settings)

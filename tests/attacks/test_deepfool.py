@@ -127,17 +127,3 @@ def test_a_model_without_gradients_is_refused_in_one_line(images: Tensor) -> Non
 def test_the_card_names_the_norm_that_is_kept_small() -> None:
     assert DeepFool().facts().norm == "l2"
     assert DeepFool(norm="linf").facts().norm == "linf"
-
-
-@pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        ({"steps": 0}, "deepfool needs steps >= 1 and candidates >= 2, got 0 and 10"),
-        ({"candidates": 1}, "deepfool needs steps >= 1 and candidates >= 2, got 50 and 1"),
-        ({"overshoot": -0.1}, "deepfool needs overshoot from 0 to below 1, got -0.1"),
-        ({"overshoot": float("nan")}, "deepfool needs overshoot"),
-    ],
-)
-def test_refuses_settings_that_make_no_sense(settings: dict[str, float], line: str) -> None:
-    with pytest.raises(BadInput, match=line):
-        DeepFool(**settings)  # type: ignore[arg-type]

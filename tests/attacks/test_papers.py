@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from pinprick import ATTACKS
-from pinprick.attacks.build import describe, meanings
+from pinprick.attacks.build import describe
 from pinprick.attacks.papers import PAPERS, bibtex
 from pinprick.report.docs_tables import with_differences
+from pinprick.settings import meanings_of
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -83,7 +84,7 @@ def test_our_own_attacks_have_no_paper_to_differ_from() -> None:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_every_setting_says_what_it_means(name: str) -> None:
-    told = meanings(ATTACKS[name])
+    told = meanings_of(ATTACKS[name])
     assert [*told] == [*describe(ATTACKS[name]())][1:]
     for setting, meaning in told.items():
         assert meaning.endswith("."), setting

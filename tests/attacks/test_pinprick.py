@@ -635,20 +635,6 @@ def test_an_image_without_a_gradient_fails_and_the_others_go_on(fault: float) ->
     }
 
 
-@pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        ({"max_forwards": 1}, "max_forwards >= 2 to try a single image, got 1"),
-        ({"max_backwards": 0}, "max_backwards >= 2 to try a single image, got 0"),
-        ({"stop_at": 0}, "stop_at >= 1, got 0"),
-    ],
-)
-def test_refuses_settings_that_make_no_sense(settings: dict[str, Any], line: str) -> None:
-    with pytest.raises(BadInput) as caught:
-        Pinprick(**settings)
-    assert str(caught.value) == f"pinprick needs {line}"
-
-
 def test_refuses_words_it_does_not_know() -> None:
     words = {"effort": "quick", "unit": "places", "values": "8-bit"}
     for setting, word in words.items():

@@ -260,24 +260,6 @@ def test_refuses_a_model_that_gives_labels_alone(linear: Classifier, images: Ten
         run_attack(SAMOO(), model, images, guesses(linear, images))
 
 
-@pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        ({"k": 0}, "sa_moo needs k >= 1 or 'smallest', got 0"),
-        ({"rounds": 0}, "sa_moo needs rounds >= 1, got 0"),
-        ({"queries": 0}, "sa_moo needs queries >= 1, got 0"),
-        ({"population": 1}, "sa_moo needs population >= 2, got 1"),
-        ({"zeros": 1.0}, "sa_moo needs zeros at least 0 and below 1, got 1"),
-        ({"crossover": 0.0}, "sa_moo needs crossover above 0 and at most 1, got 0"),
-        ({"mutation": 1.5}, "sa_moo needs mutation above 0 and at most 1, got 1.5"),
-        ({"eps": 2.0}, "sa_moo needs eps above 0 and at most 1, got 2"),
-    ],
-)
-def test_refuses_settings_that_make_no_sense(settings: dict[str, Any], line: str) -> None:
-    with pytest.raises(BadInput, match=line):
-        SAMOO(**settings)
-
-
 @pytest.mark.parametrize(("setting", "value"), [("parents", "best"), ("unit", "bits")])
 def test_words_that_it_does_not_know_are_refused(setting: str, value: str) -> None:
     with pytest.raises(BadInput, match=f"{setting} of sa_moo must be"):

@@ -272,21 +272,6 @@ def test_a_model_that_gives_labels_alone_is_refused() -> None:
 # Settings
 
 
-@pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        ({"k": 0}, "sparse_rs needs k >= 1 or 'smallest', got 0"),
-        ({"rounds": 0}, "sparse_rs needs rounds >= 1, got 0"),
-        ({"queries": 0}, "sparse_rs needs queries >= 1, got 0"),
-        ({"alpha": 0.0}, "sparse_rs needs alpha above 0 and at most 1, got 0"),
-        ({"alpha": 1.5}, "sparse_rs needs alpha above 0 and at most 1, got 1.5"),
-    ],
-)
-def test_refuses_settings_that_make_no_sense(settings: dict[str, Any], line: str) -> None:
-    with pytest.raises(BadInput, match=line):
-        SparseRS(**settings)
-
-
 @pytest.mark.parametrize("setting", ["schedule", "loss", "unit", "k"])
 def test_words_that_it_does_not_know_are_refused(setting: str) -> None:
     with pytest.raises(BadInput, match=f"{setting} of sparse_rs must be"):

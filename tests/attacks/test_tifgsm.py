@@ -54,7 +54,7 @@ def test_is_random_only_with_diversity() -> None:
     assert TIFGSM(diversity=0.7).facts().random
 
 
-@pytest.mark.parametrize("size", [0, 4, -3])
+@pytest.mark.parametrize("size", [2, 4])
 def test_refuses_a_kernel_without_a_middle(size: int) -> None:
     with pytest.raises(BadInput, match=r"^tifgsm needs kernel_size to be odd, .* got"):
         TIFGSM(kernel_size=size)

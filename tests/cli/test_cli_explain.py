@@ -247,8 +247,8 @@ def test_the_map_is_layercam_for_small_pictures_unless_asked(run: Run, picture: 
     ("arguments", "message"),
     [
         (("--attack", "grady"), "no attack is called 'grady'; did you mean greedy?"),
-        (("--grouping", "pixel"), "to be 'connected' or 'pixels', got 'pixel'"),
-        (("--map", "cam"), "needs map to be 'auto' or 'gradcam' or 'layercam', got 'cam'"),
+        (("--grouping", "pixel"), "must be one of 'connected', 'pixels', got 'pixel'"),
+        (("--map", "cam"), "must be one of 'auto', 'gradcam', 'layercam', got 'cam'"),
         (("--layer", "conv9"), "no layer is called 'conv9'"),
         (("--limit", "3"), "--limit is for --data"),
     ],

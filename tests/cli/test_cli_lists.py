@@ -7,8 +7,8 @@ import pytest
 
 from cli.conftest import Run
 from pinprick import ATTACKS, build
-from pinprick.attacks.build import meanings
 from pinprick.selftest import Verdict
+from pinprick.settings import meanings_of
 
 
 def test_attacks_lists_every_card(run: Run) -> None:
@@ -35,7 +35,7 @@ def test_an_attack_has_a_page_with_every_setting_and_difference(name: str, run: 
     shell = run("attacks", name)
     assert shell.status == 0
     words = " ".join(shell.out.split())
-    for key, meaning in meanings(ATTACKS[name]).items():
+    for key, meaning in meanings_of(ATTACKS[name]).items():
         assert key in words
         assert meaning[:30] in words
     for sentence in ATTACKS[name].card.differences:

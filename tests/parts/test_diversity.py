@@ -5,9 +5,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinprick import BadInput, Goal, Problem, Streams
+from pinprick import Goal, Problem, Streams
 from pinprick.oracle import exact_images
-from pinprick.parts.diversity import Resize, check_diversity, diverse_gradient
+from pinprick.parts.diversity import Resize, diverse_gradient
 
 SHAPE = (3, 12, 8)
 
@@ -89,8 +89,3 @@ def test_some_images_are_shown_as_they_are(resize: Resize) -> None:
     same = [view for shown in net.shown if shown.shape[2:] == images.shape[2:] for view in shown]
     plain = sum(any(torch.equal(view, image) for image in images) for view in same)
     assert 0.55 < plain / 200 < 0.85
-
-
-def test_refuses_an_unknown_way_of_resizing() -> None:
-    with pytest.raises(BadInput, match=r"^di needs resize to be 'shrink' or 'enlarge', got 'zoom'"):
-        check_diversity("di", 0.5, "zoom", 0.9, 0.0)

@@ -1,14 +1,11 @@
 """The search for the smallest k, against cores whose smallest k is known."""
 
-from typing import Any
-
-import pytest
 import torch
 from torch import Tensor
 
-from pinprick import BadInput, Goal, Problem, Streams
+from pinprick import Goal, Problem, Streams
 from pinprick.oracle import exact_images, exact_linear
-from pinprick.parts.smallest_k import Core, check_k, run_at_k, smallest_k
+from pinprick.parts.smallest_k import Core, run_at_k, smallest_k
 from pinprick.parts.units import Units
 
 SHAPE = (3, 6, 5)
@@ -146,14 +143,3 @@ def test_a_fixed_k_is_the_same_for_all() -> None:
     core: Core = Bar(whole, [{4}, {5}, {4}])
     adv = run_at_k(whole, core, Units("elements"), 4, rounds=20)
     assert elements(adv, whole) == [4, 4, 4]  # a budget attack gives its best try
-
-
-@pytest.mark.parametrize("k", [0, -3, "most", 2.5, True])
-def test_refuses_a_k_that_is_none(k: Any) -> None:
-    with pytest.raises(BadInput, match="pgd0 needs k >= 1 or 'smallest', got"):
-        check_k("pgd0", k, 1)
-
-
-def test_refuses_no_rounds() -> None:
-    with pytest.raises(BadInput, match="pgd0 needs rounds >= 1, got 0"):
-        check_k("pgd0", "smallest", 0)

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor, nn
 
-from pinprick import BadInput, Classifier
+from pinprick import Classifier
 from pinprick.data.dataset import Dataset
 from pinprick.robust import stay_correct, strong_pgd
 from pinprick.train.exam import FEW, Exam, take_exam
@@ -87,9 +86,3 @@ def test_images_that_are_left_out_are_not_attacked_and_count_as_fooled() -> None
     assert torch.equal(stay_correct(strong_pgd(0.1, 2), model, images, labels, among=among), among)
     none = torch.zeros_like(among)
     assert torch.equal(stay_correct(strong_pgd(0.1), model, images, labels, among=none), none)
-
-
-@pytest.mark.parametrize("name", ["strong_images", "l0_queries", "strong_steps", "strong_restarts"])
-def test_budgets_are_no_negative_numbers(name: str) -> None:
-    with pytest.raises(BadInput, match=f"training needs {name} >= ., got -1"):
-        Exam(**{name: -1})

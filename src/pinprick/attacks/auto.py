@@ -31,10 +31,10 @@ from pinprick.attacks.sparse_pgd import SparsePGD
 from pinprick.attacks.sparse_rs import SparseRS
 from pinprick.errors import BadInput
 from pinprick.parts.best import Best
-from pinprick.parts.choice import check_choice
 from pinprick.parts.smallest_k import Core
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Images, Mask
 
 
@@ -70,20 +70,15 @@ class Auto(Attack):
         "thorough": {"effort": "thorough", "steps": 1000, "queries": 10_000},
     }
 
-    budgets: tuple[int, ...] = (5, 10, 20, 50)
+    budgets: tuple[int, ...] = setting((5, 10, 20, 50), least=1)
     unit: Literal["elements", "pixels"] = "pixels"
     effort: Literal["fast", "balanced", "thorough"] = "balanced"
-    steps: int = 300
-    queries: int = 1000
+    steps: int = setting(300, least=1)
+    queries: int = setting(1000, least=1)
 
     def __post_init__(self) -> None:
-        check_choice("auto", "unit", self.unit, ("elements", "pixels"))
-        check_choice("auto", "effort", self.effort, tuple(EFFORTS))
-        if not self.budgets or min(self.budgets) < 1:
-            raise BadInput(f"auto needs budgets of 1 or more, got {self.budgets}")
-        for setting in ("steps", "queries"):
-            if getattr(self, setting) < 1:
-                raise BadInput(f"auto needs {setting} >= 1, got {getattr(self, setting)}")
+        if not self.budgets:
+            raise BadInput("auto needs at least one budget, got ()")
 
     def facts(self) -> Card:
         number, alike = len(set(self.budgets)), EFFORTS[self.effort] + self._second_passes

@@ -27,15 +27,14 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.batch_rows import BatchRows
-from pinprick.errors import BadInput
 from pinprick.parts.box import keep_allowed
-from pinprick.parts.choice import check_choice
 from pinprick.parts.largest import open_largest
 from pinprick.parts.score_loss import ScoreLoss, by_goal, score_loss
-from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.random import Streams
+from pinprick.settings import setting
 from pinprick.types import Counts, Images, Mask, PerImage
 
 # Which pixels BruSLeAttack copies, and what its swaps have taught it about each.
@@ -192,23 +191,12 @@ class BruSLe(Attack):
         "targeted": {"queries": 10_000, "swap": 0.05},
     }
 
-    k: K = 50
-    queries: int | None = None
-    starts: int = 10
-    swap: float | None = None
+    k: K = setting(50, least=1)
+    queries: int | None = setting(None, least=1)
+    starts: int = setting(10, least=1)
+    swap: float | None = setting(None, above=0, most=1)
     loss: ScoreLoss | None = None
-    rounds: int = 10
-
-    def __post_init__(self) -> None:
-        check_k("brusle", self.k, self.rounds)
-        if self.loss is not None:
-            check_choice("brusle", "loss", self.loss, ("margin", "cross_entropy"))
-        for setting in ("queries", "starts"):
-            value = getattr(self, setting)
-            if value is not None and value < 1:
-                raise BadInput(f"brusle needs {setting} >= 1, got {value}")
-        if self.swap is not None and not 0 < self.swap <= 1:
-            raise BadInput(f"brusle needs swap above 0 and at most 1, got {self.swap:g}")
+    rounds: int = setting(10, least=1)
 
     def facts(self) -> Card:
         most = max(_QUERIES.values()) if self.queries is None else self.queries

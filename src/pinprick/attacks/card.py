@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from pinprick.model import Access
 from pinprick.parts.smallest_k import K
 from pinprick.problem import Problem
+from pinprick.settings import Settings
 from pinprick.types import Images
 
 
@@ -82,22 +83,22 @@ class Card:
         )
 
 
-class Attack(ABC):
-    """A frozen dataclass of hyperparameters that can be called on a problem.
+class Attack(Settings, ABC):
+    """A frozen dataclass of settings that can be called on a problem.
 
-    This class only names the call and sees that numbers are numbers; it holds no code for attacks
-    to share. ``presets`` are other settings than the paper's by name, for ``build``; "quick" takes
-    about 1000 passes an image.
+    This class holds no code for attacks to share. ``presets`` are other settings than the paper's
+    by name, for ``build``; "quick" takes about 1000 passes per image.
     """
 
     card: ClassVar[Card]
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
-    def __new__(cls, *positional: Any, **settings: Any) -> "Attack":
-        from pinprick.attacks.build import check_numbers  # which knows this class
+    @classmethod
+    def owner(cls) -> str:
+        return cls.card.name
 
-        check_numbers(cls, settings)
-        return super().__new__(cls)
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.card.name, **super().describe()}
 
     def facts(self) -> Card:
         """The card, as this choice of settings makes it."""

@@ -12,7 +12,6 @@ It needs scores alone. The first part costs at most ``singles`` forward passes, 
 ``tries`` for each k and ranking.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -29,6 +28,7 @@ from pinprick.parts.box import keep_allowed
 from pinprick.parts.sigma_map import sigma_lines
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Counts, Images, Labels, Logits
 
 # What a single pixel can jump to, and images made of several such jumps.
@@ -147,22 +147,13 @@ class CornerSearch(Attack):
         "sigma": {"kappa": 0.8, "best": 150, "max_pixels": 100, "pixel_step": 5},
     }
 
-    max_pixels: int = 50
-    pixel_step: int = 1
-    best: int = 100
-    tries: int = 1000
-    rivals: int = 9
-    singles: int = 8192
-    kappa: float | None = None
-
-    def __post_init__(self) -> None:
-        for setting in ("max_pixels", "pixel_step", "best", "tries", "singles"):
-            if getattr(self, setting) < 1:
-                raise BadInput(f"corner_search needs {setting} >= 1, got {getattr(self, setting)}")
-        if self.rivals < 0:
-            raise BadInput(f"corner_search needs rivals >= 0, got {self.rivals}")
-        if self.kappa is not None and not 0 < self.kappa < math.inf:
-            raise BadInput(f"corner_search needs kappa > 0, or none, got {self.kappa:g}")
+    max_pixels: int = setting(50, least=1)
+    pixel_step: int = setting(1, least=1)
+    best: int = setting(100, least=1)
+    tries: int = setting(1000, least=1)
+    rivals: int = setting(9, least=0)
+    singles: int = setting(8192, least=1)
+    kappa: float | None = setting(None, above=0)
 
     def facts(self) -> Card:
         sets = len(self._counts()) * (self.rivals + 1) * self.tries

@@ -17,7 +17,6 @@ more than 0.01. All images go in lock-step, each in a round of its own; one forw
 pass a step, for the gradient of the margin is all that either ranking needs.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
@@ -32,9 +31,9 @@ from pinprick.errors import BadInput
 from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
 from pinprick.parts.box import FARTHEST, from_free, slope, to_free
-from pinprick.parts.choice import check_choice
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Counts, Images, Mask, PerImage
 
 
@@ -87,30 +86,22 @@ class CWL0(Attack):
         }
     }
 
-    steps: int = 1000
-    lr: float = 0.01
-    weight: float = 1e-3
-    last_weight: float = 2e6
+    steps: int = setting(1000, least=1)
+    lr: float = setting(0.01, above=0)
+    weight: float = setting(1e-3, above=0)
+    last_weight: float = setting(2e6, above=0)
     unit: Literal["pixels", "elements"] = "pixels"
     ranking: Literal["paper", "reference"] = "paper"
-    share: float = 0.0
+    share: float = setting(0.0, least=0, below=1)
     halve: bool = False
-    max_passes: int | None = None
+    max_passes: int | None = setting(None, least=1)
 
     def __post_init__(self) -> None:
-        check_choice("cw_l0", "unit", self.unit, ("pixels", "elements"))
-        check_choice("cw_l0", "ranking", self.ranking, ("paper", "reference"))
-        if self.steps < 1 or not 0 < self.lr < math.inf:
-            raise BadInput(f"cw_l0 needs steps >= 1 and lr > 0, got {self.steps} and {self.lr:g}")
-        if not 0 < self.weight < self.last_weight < math.inf:
+        if self.weight >= self.last_weight:
             raise BadInput(
-                "cw_l0 needs weight above 0 and below last_weight, "
-                f"got {self.weight:g} and {self.last_weight:g}"
+                f"cw_l0 needs weight below last_weight, got {self.weight:g} and "
+                f"{self.last_weight:g}"
             )
-        if not 0 <= self.share < 1:
-            raise BadInput(f"cw_l0 needs share from 0 to below 1, got {self.share:g}")
-        if self.max_passes is not None and self.max_passes < 1:
-            raise BadInput(f"cw_l0 needs max_passes >= 1, or none, got {self.max_passes}")
 
     def facts(self) -> Card:
         most = self.max_passes

@@ -11,7 +11,6 @@ With ``stop_early`` an image leaves a search when its loss falls by less than 0.
 the steps. One forward and one backward pass a step.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -19,12 +18,12 @@ from typing import Any, ClassVar
 import torch
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
 from pinprick.parts.box import from_free, keep_allowed, slope, to_free
 from pinprick.parts.weight_search import WeightSearch
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Images, Mask, PerImage
 
 _LOOKS = 10  # how often a search looks for images that stand still
@@ -67,23 +66,12 @@ class CWL2(Attack):
         "quick": {"steps": 125, "searches": 8, "lr": 0.05, "weight": 0.1, "stop_early": False}
     }
 
-    steps: int = 10_000
-    searches: int = 9
-    lr: float = 0.01
-    weight: float = 1e-3
-    confidence: float = 0.0
+    steps: int = setting(10_000, least=1)
+    searches: int = setting(9, least=1)
+    lr: float = setting(0.01, above=0)
+    weight: float = setting(1e-3, above=0)
+    confidence: float = setting(0.0, least=0)
     stop_early: bool = True
-
-    def __post_init__(self) -> None:
-        if self.steps < 1 or self.searches < 1:
-            raise BadInput(
-                f"cw_l2 needs steps >= 1 and searches >= 1, got {self.steps} and {self.searches}"
-            )
-        for setting in ("lr", "weight"):
-            if not 0 < getattr(self, setting) < math.inf:
-                raise BadInput(f"cw_l2 needs {setting} > 0, got {getattr(self, setting):g}")
-        if not 0 <= self.confidence < math.inf:
-            raise BadInput(f"cw_l2 needs confidence >= 0, got {self.confidence:g}")
 
     def facts(self) -> Card:
         passes = self.searches * self.steps

@@ -19,10 +19,9 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.boundary import nearest_boundary
-from pinprick.parts.choice import check_choice
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Images
 
 _EXTRA = 1e-4  # length added to each step, so that none ends short of the boundary
@@ -60,19 +59,9 @@ class DeepFool(Attack):
     )
 
     norm: Literal["l2", "linf"] = "l2"
-    steps: int = 50
-    candidates: int = 10
-    overshoot: float = 0.02
-
-    def __post_init__(self) -> None:
-        check_choice("deepfool", "norm", self.norm, ("l2", "linf"))
-        if self.steps < 1 or self.candidates < 2:
-            raise BadInput(
-                "deepfool needs steps >= 1 and candidates >= 2, "
-                f"got {self.steps} and {self.candidates}"
-            )
-        if not 0 <= self.overshoot < 1:
-            raise BadInput(f"deepfool needs overshoot from 0 to below 1, got {self.overshoot:g}")
+    steps: int = setting(50, least=1)
+    candidates: int = setting(10, least=2)
+    overshoot: float = setting(0.02, least=0, below=1)
 
     def facts(self) -> Card:
         return replace(

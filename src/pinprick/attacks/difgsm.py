@@ -17,9 +17,10 @@ from typing import ClassVar
 import torch
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.parts.diversity import Resize, check_diversity, diverse_gradient
-from pinprick.parts.signed import accumulate, check_ball, check_momentum, signed_step
+from pinprick.parts.diversity import Resize, diverse_gradient
+from pinprick.parts.signed import accumulate, signed_step
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images
 
 
@@ -58,19 +59,14 @@ class DIFGSM(Attack):
         ),
     )
 
-    eps: float = 16 / 255
-    steps: int = 20
-    step_size: float | None = 1 / 255
-    momentum: float = 0.0
-    diversity: float = 0.5
+    eps: float = pixel_distance(16 / 255)
+    steps: int = setting(20, least=1)
+    step_size: float | None = pixel_distance(1 / 255)
+    momentum: float = setting(0.0, least=0, hint="1 is usual")
+    diversity: float = setting(0.5, least=0, most=1, hint="it is a probability")
     resize: Resize = "shrink"
-    ratio: float = 299 / 330
-    pad_value: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_ball("difgsm", self.eps, self.steps, self.step_size)
-        check_momentum("difgsm", self.momentum)
-        check_diversity("difgsm", self.diversity, self.resize, self.ratio, self.pad_value)
+    ratio: float = setting(299 / 330, least=0.1, below=1)
+    pad_value: float = setting(0.5, least=0, most=1)
 
     def facts(self) -> Card:
         return replace(self.card, max_forwards=self.steps, max_backwards=self.steps)

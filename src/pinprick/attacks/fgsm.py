@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.parts.signed import check_ball, signed_step
+from pinprick.parts.signed import signed_step
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance
 from pinprick.types import Images
 
 
@@ -38,10 +39,7 @@ class FGSM(Attack):
         max_backwards=1,
     )
 
-    eps: float = 8 / 255
-
-    def __post_init__(self) -> None:
-        check_ball("fgsm", self.eps)
+    eps: float = pixel_distance(8 / 255)
 
     def __call__(self, problem: Problem) -> Images:
         grad = problem.gradient(problem.images, problem.goal.cross_entropy)

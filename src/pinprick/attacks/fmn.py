@@ -22,11 +22,10 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.best import Best
-from pinprick.parts.choice import check_choice
 from pinprick.parts.largest import open_largest
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Images, Mask, PerImage
 
 # Projections onto the balls of l0, l1, l2 and l-infinity around zero, one radius for each image.
@@ -117,18 +116,9 @@ class FMN(Attack):
     )
 
     norm: Norm = "l0"
-    steps: int = 1000
-    step_size: float = 1.0
-    gamma: float = 0.05
-
-    def __post_init__(self) -> None:
-        check_choice("fmn", "norm", self.norm, NORMS)
-        if self.steps < 1:
-            raise BadInput(f"fmn needs steps >= 1, got {self.steps}")
-        if not 0 < self.step_size < math.inf:
-            raise BadInput(f"fmn needs step_size > 0, got {self.step_size:g}")
-        if not _LAST_GAMMA <= self.gamma < 1:
-            raise BadInput(f"fmn needs gamma from {_LAST_GAMMA} to below 1, got {self.gamma:g}")
+    steps: int = setting(1000, least=1)
+    step_size: float = setting(1.0, above=0)
+    gamma: float = setting(0.05, least=_LAST_GAMMA, below=1)
 
     def facts(self) -> Card:
         return replace(

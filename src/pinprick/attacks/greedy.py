@@ -15,9 +15,9 @@ from typing import ClassVar
 import torch
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.box import keep_allowed
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Images
 
 
@@ -41,11 +41,7 @@ class Greedy(Attack):
         paper="",
     )
 
-    max_pixels: int = 500
-
-    def __post_init__(self) -> None:
-        if self.max_pixels < 1:
-            raise BadInput(f"greedy needs max_pixels >= 1, got {self.max_pixels}")
+    max_pixels: int = setting(500, least=1)
 
     def facts(self) -> Card:
         return replace(self.card, max_forwards=self.max_pixels + 1, max_backwards=self.max_pixels)

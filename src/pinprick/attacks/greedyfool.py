@@ -14,20 +14,19 @@ backward pass a step, at most ten forward passes for each pixel that is tried in
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.box import into_ball, keep_allowed
-from pinprick.parts.choice import check_choice
 from pinprick.parts.largest import find_largest, open_largest
 from pinprick.parts.sigma_map import sigma_map
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Mask
 
 # How well a change hides at each pixel: 1 where it does, 0 where it would be seen.
@@ -204,19 +203,10 @@ class GreedyFool(Attack):
         ),
     )
 
-    eps: float = 1.0
-    steps: int = 1000
-    trials: int = 3000
+    eps: float = pixel_distance(1.0)
+    steps: int = setting(1000, least=1)
+    trials: int = setting(3000, least=0)
     distortion: Distortion = "none"
-
-    def __post_init__(self) -> None:
-        if not 0 < self.eps <= 1:
-            raise BadInput(f"greedyfool needs eps above 0 and at most 1, got {self.eps:g}")
-        if self.steps < 1 or self.trials < 0:
-            raise BadInput(
-                f"greedyfool needs steps >= 1 and trials >= 0, got {self.steps} and {self.trials}"
-            )
-        check_choice("greedyfool", "distortion", self.distortion, get_args(Distortion))
 
     def facts(self) -> Card:
         forwards = self.steps + 1 + _SCALES * self.trials

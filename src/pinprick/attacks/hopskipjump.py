@@ -24,11 +24,10 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.best import Best
-from pinprick.parts.choice import check_choice
 from pinprick.parts.starts import find_starts, salt_and_pepper, uniform_noise
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Counts, Images, Labels, Mask, PerImage
 
 # The two searches of HopSkipJump: back to the boundary, and a step away from it.
@@ -153,20 +152,12 @@ class HopSkipJump(Attack):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"quick": {"queries": 1000}}
 
     norm: Norm = "l2"
-    steps: int = 40
-    queries: int = 25_000
-    samples: int = 100
-    most_samples: int = 10_000
-    gamma: float = 1.0
-    tries: int = 100
-
-    def __post_init__(self) -> None:
-        check_choice("hopskipjump", "norm", self.norm, ("l2", "linf"))
-        for setting in ("steps", "queries", "samples", "most_samples", "tries"):
-            if getattr(self, setting) < 1:
-                raise BadInput(f"hopskipjump needs {setting} >= 1, got {getattr(self, setting)}")
-        if not self.gamma > 0:
-            raise BadInput(f"hopskipjump needs gamma above 0, got {self.gamma:g}")
+    steps: int = setting(40, least=1)
+    queries: int = setting(25_000, least=1)
+    samples: int = setting(100, least=1)
+    most_samples: int = setting(10_000, least=1)
+    gamma: float = setting(1.0, above=0)
+    tries: int = setting(100, least=1)
 
     def facts(self) -> Card:
         return replace(self.card, norm=self.norm, max_forwards=self.queries, max_backwards=0)

@@ -14,8 +14,8 @@ from typing import ClassVar
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.parts.box import into_ball, keep_allowed
-from pinprick.parts.signed import check_ball
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images
 
 
@@ -40,12 +40,9 @@ class IFGSM(Attack):
         paper="arXiv:1607.02533",
     )
 
-    eps: float = 4 / 255
-    steps: int = 10
-    step_size: float | None = 1 / 255
-
-    def __post_init__(self) -> None:
-        check_ball("ifgsm", self.eps, self.steps, self.step_size)
+    eps: float = pixel_distance(4 / 255)
+    steps: int = setting(10, least=1)
+    step_size: float | None = pixel_distance(1 / 255)
 
     def facts(self) -> Card:
         return replace(self.card, max_forwards=self.steps, max_backwards=self.steps)

@@ -21,14 +21,13 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.aim import rivals
 from pinprick.parts.best import Best
-from pinprick.parts.choice import check_choice
 from pinprick.parts.gates import scaled
 from pinprick.parts.largest import find_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Images, Labels, Logits
 
 
@@ -70,21 +69,12 @@ class JSMA(Attack):
         "quick": {"direction": "both", "rivals": 3},
     }
 
-    steps: int = 250
-    theta: float = 1.0
+    steps: int = setting(250, least=1)
+    theta: float = setting(1.0, above=0, most=1)
     direction: Literal["up", "down", "both"] = "up"
     pairs: bool = True
     output: Literal["logits", "softmax"] = "softmax"
-    rivals: int = 1
-
-    def __post_init__(self) -> None:
-        for setting in ("steps", "rivals"):
-            if getattr(self, setting) < 1:
-                raise BadInput(f"jsma needs {setting} >= 1, got {getattr(self, setting)}")
-        if not 0 < self.theta <= 1:
-            raise BadInput(f"jsma needs theta above 0 and at most 1, got {self.theta:g}")
-        check_choice("jsma", "direction", self.direction, ("up", "down", "both"))
-        check_choice("jsma", "output", self.output, ("logits", "softmax"))
+    rivals: int = setting(1, least=1)
 
     def facts(self) -> Card:
         slopes = 1 if self.output == "softmax" else 2

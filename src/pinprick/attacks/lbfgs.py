@@ -27,10 +27,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.parts.best import Best
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Images, Labels, Logits, Mask, PerImage
 
 # L-BFGS inside a box, for many functions at once, each with a state of its own.
@@ -190,17 +190,9 @@ class LBFGS(Attack):
         ),
     )
 
-    penalty: float = 1.0
-    searches: int = 10
-    steps: int = 30
-
-    def __post_init__(self) -> None:
-        if not 0 < self.penalty < torch.inf:
-            raise BadInput(f"lbfgs needs penalty > 0, got {self.penalty:g}")
-        if self.searches < 1 or self.steps < 2:
-            raise BadInput(
-                f"lbfgs needs searches >= 1 and steps >= 2, got {self.searches} and {self.steps}"
-            )
+    penalty: float = setting(1.0, above=0)
+    searches: int = setting(10, least=1)
+    steps: int = setting(30, least=2)
 
     def facts(self) -> Card:
         return replace(

@@ -15,8 +15,9 @@ from typing import ClassVar
 import torch
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.parts.signed import accumulate, check_ball, check_momentum, signed_step
+from pinprick.parts.signed import accumulate, signed_step
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images
 
 
@@ -47,14 +48,10 @@ class MIFGSM(Attack):
         ),
     )
 
-    eps: float = 16 / 255
-    steps: int = 10
-    step_size: float | None = None
-    momentum: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_ball("mifgsm", self.eps, self.steps, self.step_size)
-        check_momentum("mifgsm", self.momentum)
+    eps: float = pixel_distance(16 / 255)
+    steps: int = setting(10, least=1)
+    step_size: float | None = pixel_distance(None)
+    momentum: float = setting(1.0, least=0, hint="1 is usual")
 
     def facts(self) -> Card:
         return replace(self.card, max_forwards=self.steps, max_backwards=self.steps)

@@ -20,13 +20,12 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.box import keep_allowed
-from pinprick.parts.choice import check_choice
 from pinprick.parts.score_loss import blocks, judge
-from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Counts, Images, Labels, Mask
 
 _BLOCK = 64  # individuals of an image that are asked about before it may leave
@@ -73,22 +72,12 @@ class OnePixel(Attack):
         "quick": {"population": 40, "generations": 24, "strategy": "best1"},
     }
 
-    k: K = 1
-    population: int = 400
-    generations: int = 100
-    factor: float = 0.5
+    k: K = setting(1, least=1)
+    population: int = setting(400, least=3)
+    generations: int = setting(100, least=0)
+    factor: float = setting(0.5, above=0, most=2)
     strategy: Literal["rand1", "best1"] = "rand1"
-    rounds: int = 10
-
-    def __post_init__(self) -> None:
-        check_k("onepixel", self.k, self.rounds)
-        check_choice("onepixel", "strategy", self.strategy, ("rand1", "best1"))
-        if self.population < 3:
-            raise BadInput(f"onepixel needs population >= 3, got {self.population}")
-        if self.generations < 0:
-            raise BadInput(f"onepixel needs generations >= 0, got {self.generations}")
-        if not 0 < self.factor <= 2:
-            raise BadInput(f"onepixel needs factor above 0 and at most 2, got {self.factor:g}")
+    rounds: int = setting(10, least=1)
 
     def facts(self) -> Card:
         asked = self.population * (self.generations + 1)

@@ -19,12 +19,11 @@ from typing import ClassVar, Literal
 import torch
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.parts.box import into_ball, keep_allowed
-from pinprick.parts.choice import check_choice
-from pinprick.parts.signed import check_ball, signed_step
+from pinprick.parts.signed import signed_step
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Logits, PerImage
 
 
@@ -56,17 +55,11 @@ class PGD(Attack):
         ),
     )
 
-    eps: float = 8 / 255
-    steps: int = 20
-    step_size: float | None = 2 / 255
-    restarts: int = 1
+    eps: float = pixel_distance(8 / 255)
+    steps: int = setting(20, least=1)
+    step_size: float | None = pixel_distance(2 / 255)
+    restarts: int = setting(1, least=1)
     loss: Literal["cross_entropy", "margin"] = "cross_entropy"
-
-    def __post_init__(self) -> None:
-        check_ball("pgd", self.eps, self.steps, self.step_size)
-        if self.restarts < 1:
-            raise BadInput(f"pgd needs restarts >= 1, got {self.restarts}")
-        check_choice("pgd", "loss", self.loss, ("cross_entropy", "margin"))
 
     def facts(self) -> Card:
         verdict = self.restarts > 1

@@ -12,7 +12,6 @@ exact. Allowed is the box, less than ``eps`` from ``x``, and with ``kappa`` the 
 end of a restart. An image leaves the batch as soon as it fools.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -24,13 +23,12 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.parts.best import Lowest
 from pinprick.parts.box import into_ball, keep_allowed
-from pinprick.parts.choice import check_choice
 from pinprick.parts.largest import open_largest
 from pinprick.parts.sigma_map import Lines, sigma_lines
-from pinprick.parts.signed import check_ball
-from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Counts, Images, Mask
 
 
@@ -77,25 +75,16 @@ class PGD0(Attack):
         "sigma": {"kappa": 0.8, "k": 50, "steps": 20, "step_size": 0.075, "restarts": 3},
     }
 
-    k: K = 5
-    steps: int = 100
-    step_size: float = 0.15
-    restarts: int = 5
-    eps: float = 1.0
-    kappa: float | None = None
+    k: K = setting(5, least=1)
+    steps: int = setting(100, least=1)
+    step_size: float = setting(0.15, above=0)
+    restarts: int = setting(5, least=1)
+    eps: float = pixel_distance(1.0)
+    kappa: float | None = setting(None, above=0)
     unit: Literal["elements", "pixels"] = "pixels"
-    rounds: int = 10
+    rounds: int = setting(10, least=1)
 
     def __post_init__(self) -> None:
-        check_k("pgd0", self.k, self.rounds)
-        check_ball("pgd0", self.eps, self.steps)
-        check_choice("pgd0", "unit", self.unit, ("elements", "pixels"))
-        if not 0 < self.step_size < math.inf:
-            raise BadInput(f"pgd0 needs step_size > 0, got {self.step_size:g}")
-        if self.restarts < 1:
-            raise BadInput(f"pgd0 needs restarts >= 1, got {self.restarts}")
-        if self.kappa is not None and not 0 < self.kappa < math.inf:
-            raise BadInput(f"pgd0 needs kappa > 0, or none, got {self.kappa:g}")
         if self.kappa is not None and (self.unit == "elements" or self.eps < 1):
             raise BadInput("pgd0 moves whole pixels by the σ-map alone; leave unit and eps out")
 

@@ -14,8 +14,9 @@ from typing import ClassVar
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
-from pinprick.parts.signed import check_ball, signed_step
+from pinprick.parts.signed import signed_step
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images
 
 
@@ -42,15 +43,13 @@ class RFGSM(Attack):
         max_backwards=1,
     )
 
-    eps: float = 8 / 255
-    random_step: float | None = None
+    eps: float = pixel_distance(8 / 255)
+    random_step: float | None = setting(None, above=0)
 
     def __post_init__(self) -> None:
-        check_ball("rfgsm", self.eps)
-        if self.random_step is not None and not 0 < self.random_step < self.eps:
+        if self.random_step is not None and self.random_step >= self.eps:
             raise BadInput(
-                f"rfgsm needs random_step above 0 and below eps = {self.eps:g}, "
-                f"got {self.random_step:g}"
+                f"rfgsm needs random_step below eps = {self.eps:g}, got {self.random_step:g}"
             )
 
     def __call__(self, problem: Problem) -> Images:

@@ -27,14 +27,14 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.best import Best, Lowest
 from pinprick.parts.groups import shrink_groups
 from pinprick.parts.largest import open_largest
-from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units
 from pinprick.parts.weight_search import WeightSearch
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Counts, Images, Logits, Mask, PerImage
 
 _GROWTH = 10.0  # how many times as much of c is next as long as none has fooled
@@ -101,40 +101,23 @@ class SAPF(Attack):
         },
     }
 
-    k: K = 200
-    steps: int = 2000
-    gate_steps: int = 2000
-    turns: int = 1
-    tune_steps: int = 1000
-    searches: int = 6
-    weight: float = 1e-3
-    step_size: float = 0.1
-    decay: float = 0.9
-    decay_every: int = 50
-    least_step: float = 1e-3
-    rho: float = 5e-3
-    rho_sum: float = 1e-4
-    rho_growth: float = 1.01
-    group: int = 3
-    group_weight: float = 1e-3
-    rounds: int = 10
-
-    def __post_init__(self) -> None:
-        check_k("sapf", self.k, self.rounds)
-        counts = ("steps", "gate_steps", "turns", "tune_steps", "searches", "decay_every", "group")
-        for name in counts:
-            if getattr(self, name) < 1:
-                raise BadInput(f"sapf needs {name} >= 1, got {getattr(self, name)}")
-        for name in ("weight", "step_size", "least_step", "rho", "rho_sum"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise BadInput(f"sapf needs {name} > 0, got {getattr(self, name):g}")
-        if not 0 <= self.group_weight < math.inf:
-            raise BadInput(f"sapf needs group_weight >= 0, got {self.group_weight:g}")
-        if not 0 < self.decay <= 1 or not 1 <= self.rho_growth < math.inf:
-            raise BadInput(
-                "sapf needs decay above 0 up to 1 and rho_growth >= 1, "
-                f"got {self.decay:g} and {self.rho_growth:g}"
-            )
+    k: K = setting(200, least=1)
+    steps: int = setting(2000, least=1)
+    gate_steps: int = setting(2000, least=1)
+    turns: int = setting(1, least=1)
+    tune_steps: int = setting(1000, least=1)
+    searches: int = setting(6, least=1)
+    weight: float = setting(1e-3, above=0)
+    step_size: float = setting(0.1, above=0)
+    decay: float = setting(0.9, above=0, most=1)
+    decay_every: int = setting(50, least=1)
+    least_step: float = setting(1e-3, above=0)
+    rho: float = setting(5e-3, above=0)
+    rho_sum: float = setting(1e-4, above=0)
+    rho_growth: float = setting(1.01, least=1)
+    group: int = setting(3, least=1)
+    group_weight: float = setting(1e-3, least=0)
+    rounds: int = setting(10, least=1)
 
     def facts(self) -> Card:
         search = self.turns * (self.steps + self.gate_steps) + self.tune_steps

@@ -13,7 +13,6 @@ adversarial examples. ICLR 2025.
 the goal is kept. One forward and one backward pass a step.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -21,7 +20,6 @@ from typing import ClassVar
 import torch
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
@@ -29,6 +27,7 @@ from pinprick.parts.box import keep_allowed
 from pinprick.parts.smooth_l0 import half_cosine, smooth_l0_slope
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Images, Logits, PerImage
 
 
@@ -66,25 +65,12 @@ class SigmaZero(Attack):
         ),
     )
 
-    steps: int = 1000
-    lr: float = 1.0
-    sigma: float = 1e-3
-    threshold: float = 0.3
-    threshold_rate: float = 0.01
-    stop_at: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise BadInput(f"sigma_zero needs steps >= 1, got {self.steps}")
-        for setting in ("lr", "sigma"):
-            if not 0 < getattr(self, setting) < math.inf:
-                raise BadInput(f"sigma_zero needs {setting} > 0, got {getattr(self, setting):g}")
-        for setting in ("threshold", "threshold_rate"):
-            if not 0 <= getattr(self, setting) <= 1:
-                value = getattr(self, setting)
-                raise BadInput(f"sigma_zero needs {setting} from 0 to 1, got {value:g}")
-        if self.stop_at is not None and self.stop_at < 1:
-            raise BadInput(f"sigma_zero needs stop_at >= 1, or none, got {self.stop_at}")
+    steps: int = setting(1000, least=1)
+    lr: float = setting(1.0, above=0)
+    sigma: float = setting(1e-3, above=0)
+    threshold: float = setting(0.3, least=0, most=1)
+    threshold_rate: float = setting(0.01, least=0, most=1)
+    stop_at: int | None = setting(None, least=1)
 
     def facts(self) -> Card:
         return replace(self.card, max_forwards=self.steps, max_backwards=self.steps)

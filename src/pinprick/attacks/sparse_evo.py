@@ -26,14 +26,13 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.batch_rows import BatchRows
-from pinprick.errors import BadInput
 from pinprick.goal import Goal
-from pinprick.parts.choice import check_choice
 from pinprick.parts.largest import open_largest
 from pinprick.parts.score_loss import by_goal
 from pinprick.parts.starts import find_starts, salt_and_pepper
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Counts, Images, Labels, Mask, Rows
 
 # The population of SparseEvo: for each image some sets of units that are taken from its start.
@@ -195,27 +194,13 @@ class SparseEvo(Attack):
         "imagenet_targeted": {"queries": 20_000, "mutation": 0.001},
     }
 
-    queries: int = 2000
-    population: int = 10
-    crossover: float = 0.5
-    mutation: float | None = None
-    first: float = 0.004
-    tries: int = 100
+    queries: int = setting(2000, least=1)
+    population: int = setting(10, least=3)
+    crossover: float = setting(0.5, least=0, most=1)
+    mutation: float | None = setting(None, above=0, below=1)
+    first: float = setting(0.004, above=0, below=1)
+    tries: int = setting(100, least=1)
     unit: Literal["elements", "pixels"] = "pixels"
-
-    def __post_init__(self) -> None:
-        check_choice("sparse_evo", "unit", self.unit, ("elements", "pixels"))
-        for setting, least in (("queries", 1), ("population", 3), ("tries", 1)):
-            if getattr(self, setting) < least:
-                raise BadInput(
-                    f"sparse_evo needs {setting} >= {least}, got {getattr(self, setting)}"
-                )
-        if not 0 <= self.crossover <= 1:
-            raise BadInput(f"sparse_evo needs crossover from 0 to 1, got {self.crossover:g}")
-        for setting in ("mutation", "first"):
-            value = getattr(self, setting)
-            if value is not None and not 0 < value < 1:
-                raise BadInput(f"sparse_evo needs {setting} above 0 and below 1, got {value:g}")
 
     def facts(self) -> Card:
         return replace(self.card, unit=self.unit, max_forwards=self.queries, max_backwards=0)

@@ -22,15 +22,13 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.best import Lowest
 from pinprick.parts.box import into_ball, keep_allowed
-from pinprick.parts.choice import check_choice
 from pinprick.parts.largest import open_largest
-from pinprick.parts.signed import check_ball
-from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Counts, Images, Mask
 
 _HEAD_START = 2.0  # by which pixels of the sparsest image so far stand above the others
@@ -76,24 +74,15 @@ class SparsePGD(Attack):
         ),
     )
 
-    k: K = 20
-    steps: int = 300
+    k: K = setting(20, least=1)
+    steps: int = setting(300, least=1)
     projected: bool = True
-    step_size: float = 0.25
-    mask_step: float = 0.25
-    patience: int = 3
-    eps: float = 1.0
+    step_size: float = pixel_distance(0.25)
+    mask_step: float = setting(0.25, above=0)
+    patience: int = setting(3, least=1)
+    eps: float = pixel_distance(1.0)
     unit: Literal["elements", "pixels"] = "pixels"
-    rounds: int = 10
-
-    def __post_init__(self) -> None:
-        check_k("sparse_pgd", self.k, self.rounds)
-        check_ball("sparse_pgd", self.eps, self.steps, self.step_size)
-        check_choice("sparse_pgd", "unit", self.unit, ("elements", "pixels"))
-        if not 0 < self.mask_step < math.inf:
-            raise BadInput(f"sparse_pgd needs mask_step > 0, got {self.mask_step:g}")
-        if self.patience < 1:
-            raise BadInput(f"sparse_pgd needs patience >= 1, got {self.patience}")
+    rounds: int = setting(10, least=1)
 
     def facts(self) -> Card:
         return self.card.at_k(

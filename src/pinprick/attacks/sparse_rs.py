@@ -22,13 +22,12 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.batch_rows import BatchRows
-from pinprick.errors import BadInput
-from pinprick.parts.choice import check_choice
 from pinprick.parts.largest import find_largest
 from pinprick.parts.score_loss import ScoreLoss, by_goal, score_loss
-from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units, take
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Counts, Images, Mask, PerImage
 
 _QUERIES = {"label": 10_000, "target": 100_000}  # the paper's, by the goal
@@ -95,24 +94,13 @@ class SparseRS(Attack):
         "targeted": {"k": 150, "queries": 100_000, "alpha": 0.1},
     }
 
-    k: K = 50
-    queries: int | None = None
-    alpha: float | None = None
+    k: K = setting(50, least=1)
+    queries: int | None = setting(None, least=1)
+    alpha: float | None = setting(None, above=0, most=1)
     schedule: Literal["falling", "constant"] = "falling"
     loss: ScoreLoss | None = None
     unit: Literal["elements", "pixels"] = "pixels"
-    rounds: int = 10
-
-    def __post_init__(self) -> None:
-        check_k("sparse_rs", self.k, self.rounds)
-        check_choice("sparse_rs", "schedule", self.schedule, ("falling", "constant"))
-        check_choice("sparse_rs", "unit", self.unit, ("elements", "pixels"))
-        if self.loss is not None:
-            check_choice("sparse_rs", "loss", self.loss, ("margin", "cross_entropy"))
-        if self.queries is not None and self.queries < 1:
-            raise BadInput(f"sparse_rs needs queries >= 1, got {self.queries}")
-        if self.alpha is not None and not 0 < self.alpha <= 1:
-            raise BadInput(f"sparse_rs needs alpha above 0 and at most 1, got {self.alpha:g}")
+    rounds: int = setting(10, least=1)
 
     def facts(self) -> Card:
         most = max(_QUERIES.values()) if self.queries is None else self.queries

@@ -15,7 +15,6 @@ each rival class for every step of DeepFool (``crossing.py``; two to five as a r
 forward and one backward pass more.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -25,11 +24,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.aim import rivals as nearest_rivals
 from pinprick.parts.boundary import nearest_boundary
 from pinprick.parts.box import into_ball, keep_allowed
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Labels, Logits, PerImage
 
 
@@ -69,24 +68,12 @@ class SparseFool(Attack):
         ),
     )
 
-    lam: float = 3.0
-    steps: int = 20
-    overshoot: float = 0.02
-    eps: float = 1.0
-    candidates: int = 10
-    deepfool_steps: int = 50
-
-    def __post_init__(self) -> None:
-        for setting, least in (("steps", 1), ("deepfool_steps", 1), ("candidates", 2)):
-            if getattr(self, setting) < least:
-                value = getattr(self, setting)
-                raise BadInput(f"sparsefool needs {setting} >= {least}, got {value}")
-        if not 1 <= self.lam < math.inf:
-            raise BadInput(f"sparsefool needs lam >= 1, got {self.lam:g}")
-        if not 0 <= self.overshoot < 1:
-            raise BadInput(f"sparsefool needs overshoot from 0 to below 1, got {self.overshoot:g}")
-        if not 0 < self.eps <= 1:
-            raise BadInput(f"sparsefool needs eps above 0 and at most 1, got {self.eps:g}")
+    lam: float = setting(3.0, least=1)
+    steps: int = setting(20, least=1)
+    overshoot: float = setting(0.02, least=0, below=1)
+    eps: float = pixel_distance(1.0)
+    candidates: int = setting(10, least=2)
+    deepfool_steps: int = setting(50, least=1)
 
     def facts(self) -> Card:
         return replace(

@@ -21,14 +21,13 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.errors import BadInput
 from pinprick.parts.best import Best
-from pinprick.parts.choice import check_choice
 from pinprick.parts.groups import shrink_groups
 from pinprick.parts.largest import open_largest
 from pinprick.parts.units import Units
 from pinprick.parts.weight_search import WeightSearch
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Labels, Mask, PerImage
 
 # What StrAttack's stages share: how far values may change, what the model says, what was best.
@@ -181,39 +180,22 @@ class StrAttack(Attack):
         },
     }
 
-    steps: int = 2000
-    more_steps: int = 1000
-    searches: int = 6
-    weight: float = 1.0
-    group: int = 2
-    rho: float = 15.0
-    alpha: float = 5.0
-    tau: float = 3.0
-    gamma: float = 2.0
-    refine_steps: int = 400
-    refine_searches: int = 8
-    refine_weight: float = 5.0
-    share: float = 0.03
+    steps: int = setting(2000, least=1)
+    more_steps: int = setting(1000, least=0)
+    searches: int = setting(6, least=1)
+    weight: float = setting(1.0, above=0)
+    group: int = setting(2, least=1)
+    rho: float = setting(15.0, above=0)
+    alpha: float = setting(5.0, above=0)
+    tau: float = setting(3.0, least=0)
+    gamma: float = setting(2.0, least=0)
+    refine_steps: int = setting(400, least=1)
+    refine_searches: int = setting(8, least=0)
+    refine_weight: float = setting(5.0, above=0)
+    share: float = setting(0.03, least=0, below=1)
     halve: bool = False
-    eps: float = 0.5
+    eps: float = pixel_distance(0.5)
     keep: Literal["elements", "l2"] = "elements"
-
-    def __post_init__(self) -> None:
-        check_choice("strattack", "keep", self.keep, ("l2", "elements"))
-        for name, least in (("steps", 1), ("searches", 1), ("group", 1), ("refine_steps", 1)):
-            if getattr(self, name) < least:
-                raise BadInput(f"strattack needs {name} >= {least}, got {getattr(self, name)}")
-        for name in ("more_steps", "refine_searches", "tau", "gamma"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise BadInput(f"strattack needs {name} >= 0, got {getattr(self, name):g}")
-        for name in ("weight", "refine_weight", "rho", "alpha"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise BadInput(f"strattack needs {name} > 0, got {getattr(self, name):g}")
-        if not 0 <= self.share < 1 or not 0 < self.eps <= 1:
-            raise BadInput(
-                "strattack needs share from 0 to below 1 and eps above 0 up to 1, "
-                f"got {self.share:g} and {self.eps:g}"
-            )
 
     def facts(self) -> Card:
         first = sum(self._steps(search) for search in range(self.searches))

@@ -17,7 +17,7 @@ forward and one backward pass a step. The paper's three attacks:
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -25,10 +25,10 @@ from torch.nn import functional as F
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
-from pinprick.parts.choice import check_choice
-from pinprick.parts.diversity import Resize, check_diversity, diverse_gradient
-from pinprick.parts.signed import accumulate, check_ball, check_momentum, signed_step
+from pinprick.parts.diversity import Resize, diverse_gradient
+from pinprick.parts.signed import accumulate, signed_step
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images
 
 # Smoothing gradients over neighbouring pixels.
@@ -42,13 +42,6 @@ from pinprick.types import Images
 
 
 Kernel = Literal["gaussian", "uniform", "linear"]
-
-
-def check_kernel(name: str, kernel: str, size: int) -> None:
-    """Raise ``BadInput`` unless there is a kernel of this shape and size."""
-    check_choice(name, "kernel", kernel, get_args(Kernel))
-    if size < 1 or size % 2 == 0:
-        raise BadInput(f"{name} needs kernel_size to be odd, as in 3, 7 or 15, got {size}")
 
 
 def kernel_profile(kernel: Kernel, size: int) -> Tensor:
@@ -99,22 +92,22 @@ class TIFGSM(Attack):
         differences=("With `diversity`, the differences are those of `difgsm`.",),
     )
 
-    eps: float = 16 / 255
-    steps: int = 1
-    step_size: float | None = None
+    eps: float = pixel_distance(16 / 255)
+    steps: int = setting(1, least=1)
+    step_size: float | None = pixel_distance(None)
     kernel: Kernel = "gaussian"
-    kernel_size: int = 15
-    momentum: float = 0.0
-    diversity: float = 0.0
+    kernel_size: int = setting(15, least=1)
+    momentum: float = setting(0.0, least=0, hint="1 is usual")
+    diversity: float = setting(0.0, least=0, most=1, hint="it is a probability")
     resize: Resize = "shrink"
-    ratio: float = 299 / 330
-    pad_value: float = 0.5
+    ratio: float = setting(299 / 330, least=0.1, below=1)
+    pad_value: float = setting(0.5, least=0, most=1)
 
     def __post_init__(self) -> None:
-        check_ball("tifgsm", self.eps, self.steps, self.step_size)
-        check_kernel("tifgsm", self.kernel, self.kernel_size)
-        check_momentum("tifgsm", self.momentum)
-        check_diversity("tifgsm", self.diversity, self.resize, self.ratio, self.pad_value)
+        if self.kernel_size % 2 == 0:
+            raise BadInput(
+                f"tifgsm needs kernel_size to be odd, as in 3, 7 or 15, got {self.kernel_size}"
+            )
 
     def facts(self) -> Card:
         passes = self.steps

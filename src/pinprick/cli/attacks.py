@@ -43,14 +43,15 @@ def main(
 def _document(cls: "type[Attack]") -> dict[str, Any]:
     from dataclasses import asdict
 
-    from pinprick.attacks.build import describe, meanings
+    from pinprick.attacks.build import describe
     from pinprick.attacks.papers import bibtex as entry
+    from pinprick.settings import meanings_of
 
     attack = cls()
     return {
         **asdict(attack.facts()),
         "options": describe(attack),
-        "meanings": meanings(cls),
+        "meanings": meanings_of(cls),
         "presets": {name: dict(preset) for name, preset in cls.presets.items()},
         "bibtex": entry(cls.card.name),
     }
@@ -73,12 +74,13 @@ def _print_list(attacks: "list[type[Attack]]") -> None:
 
 
 def _print_page(cls: "type[Attack]") -> None:
-    from pinprick.attacks.build import describe, meanings
+    from pinprick.attacks.build import describe
     from pinprick.attacks.papers import PAPERS
     from pinprick.cli.console import print_table
+    from pinprick.settings import meanings_of
 
     attack = cls()
-    card, told = attack.facts(), meanings(cls)
+    card, told = attack.facts(), meanings_of(cls)
     norm = f"{card.norm}, counted in {card.unit}" if card.unit else card.norm
     typer.echo(f"{card.title} ({card.name}, revision {card.revision})")
     if (paper := PAPERS.get(card.name)) is not None:

@@ -13,7 +13,6 @@ from pinprick.explain.explain_result import Explained, explain_result
 from pinprick.explain.maps.class_maps import MapMethod, class_maps
 from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.model import Classifier
-from pinprick.parts.choice import check_choice
 from pinprick.result import AttackResult
 from pinprick.types import Images
 
@@ -31,7 +30,6 @@ def as_settings(
     """
     if grouping is None:
         grouping = "connected" if attack.facts().norm == "l0" else "pixels"
-    check_choice("explain", "grouping", grouping, ("connected", "pixels"))
     return NoiseSettings(
         grouping=cast(Any, grouping),
         seed=seed,

@@ -9,30 +9,15 @@ a padded canvas, by draws of its own. ``ratio`` is the side of the image over th
 Resizing and padding are a matrix for each side of the image, so the way back is its transpose.
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from pinprick.errors import BadInput
-from pinprick.parts.choice import check_choice
 from pinprick.problem import Problem
 from pinprick.types import Images, Mask
 
 Resize = Literal["shrink", "enlarge"]
-
-
-def check_diversity(
-    name: str, probability: float, resize: str, ratio: float, pad_value: float
-) -> None:
-    """Raise ``BadInput`` where a setting of the diversity is out of its range."""
-    if not 0 <= probability <= 1:
-        raise BadInput(f"{name} needs diversity, a probability, from 0 to 1, got {probability:g}")
-    check_choice(name, "resize", resize, get_args(Resize))
-    if not 0.1 <= ratio < 1:
-        raise BadInput(f"{name} needs ratio from 0.1 to below 1, got {ratio:g}")
-    if not 0 <= pad_value <= 1:
-        raise BadInput(f"{name} needs pad_value from 0 to 1, got {pad_value:g}")
 
 
 def diverse_gradient(

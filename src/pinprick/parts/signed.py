@@ -2,22 +2,9 @@
 
 import torch
 
-from pinprick.errors import BadInput
 from pinprick.parts.box import into_ball, keep_allowed
 from pinprick.problem import Problem
 from pinprick.types import Images
-
-
-def check_ball(name: str, eps: float, steps: int = 1, step_size: float | None = None) -> None:
-    """Raise ``BadInput`` unless radius, number and length of the steps make sense."""
-    for setting, value in (("eps", eps), ("step_size", step_size)):
-        if value is not None and not 0 < value <= 1:
-            raise BadInput(
-                f"{name} needs {setting} above 0 and at most 1, got {value:g}; "
-                "pixel values run from 0 to 1, so 8 of 255 levels are 8/255"
-            )
-    if steps < 1:
-        raise BadInput(f"{name} needs steps >= 1, got {steps}")
 
 
 def signed_step(
@@ -26,15 +13,6 @@ def signed_step(
     """One step downhill by the sign of ``grad``, back into the ball, the box and the mask."""
     adv = into_ball(adv - step_size * grad.sign(), problem.images, eps)
     return keep_allowed(adv, problem.images, problem.allowed)
-
-
-# Momentum over gradients of equal size: what is added each step has l1 norm one.
-
-
-def check_momentum(name: str, momentum: float) -> None:
-    """Raise ``BadInput`` unless earlier gradients can be kept at this weight."""
-    if not 0 <= momentum < torch.inf:
-        raise BadInput(f"{name} needs momentum >= 0, 1 as a rule, got {momentum:g}")
 
 
 def accumulate(velocity: Images, grad: Images, momentum: float) -> Images:

@@ -19,7 +19,6 @@ from typing import Literal
 
 import torch
 
-from pinprick.errors import BadInput
 from pinprick.parts.best import Best
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -31,15 +30,6 @@ K = int | Literal["smallest"]  # the setting k of every fixed-k attack
 # it. ``near`` is where to begin: the sparsest image that fooled so far; where there is none, the
 # problem's start or the clean image. ``trial`` tells the random numbers of one call from others.
 Core = Callable[[Problem, Counts, Images, int], tuple[Images, Mask]]
-
-
-def check_k(name: str, k: object, rounds: int) -> None:
-    """Raise ``BadInput`` unless k is a number of units or "smallest", and there is a round."""
-    is_number = isinstance(k, int) and not isinstance(k, bool) and k >= 1
-    if not is_number and k != "smallest":
-        raise BadInput(f"{name} needs k >= 1 or 'smallest', got {k!r}")
-    if rounds < 1:
-        raise BadInput(f"{name} needs rounds >= 1, got {rounds}")
 
 
 def run_at_k(

@@ -9,11 +9,10 @@ from torch import Tensor
 from pinprick.attacks.pinprick import Pinprick
 from pinprick.attacks.sparse_rs import SparseRS
 from pinprick.data.dataset import Dataset
-from pinprick.errors import BadInput
 from pinprick.model import Classifier
 from pinprick.robust import plain_pgd, stay_correct, strong_pgd
 from pinprick.run import attack_batches
-from pinprick.train.recipes.recipe import check_range
+from pinprick.settings import Settings, pixel_distance, setting
 from pinprick.types import Mask
 
 FEW = (10, 24)  # elements at which l0 accuracy is told
@@ -21,7 +20,7 @@ _BLOCK = 1000  # images read at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exam:
+class Exam(Settings):
     """The attacks that a trained network has to stand.
 
     Attributes:
@@ -38,27 +37,19 @@ class Exam:
             it out.
     """
 
-    exam_eps: float = 8 / 255
-    exam_steps: int = 20
-    exam_step_size: float | None = None
-    exam_images: int | None = None
-    strong_images: int = 1000
-    strong_steps: int = 50
-    strong_restarts: int = 5
-    l0_images: int = 1000
-    l0_queries: int = 1000
+    exam_eps: float = pixel_distance(8 / 255)
+    exam_steps: int = setting(20, least=1)
+    exam_step_size: float | None = pixel_distance(None)
+    exam_images: int | None = setting(None, least=1)
+    strong_images: int = setting(1000, least=0)
+    strong_steps: int = setting(50, least=1)
+    strong_restarts: int = setting(5, least=1)
+    l0_images: int = setting(1000, least=0)
+    l0_queries: int = setting(1000, least=0)
 
-    def __post_init__(self) -> None:
-        check_range(
-            "training", 0.0, 1.0, exam_eps=self.exam_eps, exam_step_size=self.exam_step_size
-        )
-        for name in ("exam_steps", "exam_images", "strong_steps", "strong_restarts"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise BadInput(f"training needs {name} >= 1, got {value}")
-        for name in ("strong_images", "l0_images", "l0_queries"):
-            if getattr(self, name) < 0:
-                raise BadInput(f"training needs {name} >= 0, got {getattr(self, name)}")
+    @classmethod
+    def owner(cls) -> str:
+        return "training"
 
 
 def take_exam(exam: Exam, model: Classifier, test: Dataset, *, seed: int = 0) -> dict[str, Any]:

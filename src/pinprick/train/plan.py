@@ -1,13 +1,11 @@
 """A training as a value: all that decides which network comes out, as plain data and back."""
 
-import json
-import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
-from pinprick.attacks.build import read_setting
 from pinprick.errors import BadInput, UnknownName
+from pinprick.settings import read_value, types_of
 from pinprick.train import find_recipe
 from pinprick.train.exam import Exam
 from pinprick.train.presets import preset
@@ -51,13 +49,13 @@ def build_plan(
     if "eps" in given:
         given.setdefault("exam_eps", given["eps"])
     kinds = {"recipe": find_recipe(recipe), "schedule": Schedule, "exam": Exam}
-    homes = {key: home for home, cls in kinds.items() for key in _settings(cls)}
+    homes = {key: home for home, cls in kinds.items() for key in types_of(cls)}
     values: dict[str, dict[str, Any]] = {home: {} for home in kinds}
     for key, value in {**preset(data, net, recipe), **given}.items():
         if key not in homes:
             raise UnknownName(f"option of training with {recipe}", key, homes)
-        hint = typing.get_type_hints(kinds[homes[key]])[key]
-        values[homes[key]][key] = read_setting(_unfold(value), hint, f"{key} of {recipe}")
+        hint = types_of(kinds[homes[key]])[key]
+        values[homes[key]][key] = read_value(value, hint, f"{key} of {recipe}")
     return Plan(
         data=data,
         net=net,
@@ -70,13 +68,12 @@ def build_plan(
 
 def describe_plan(plan: Plan) -> dict[str, Any]:
     """The plan as plain data, with every default spelled out."""
-    recipe = {"name": plan.recipe.name, **asdict(cast(Any, plan.recipe))}
     return {
         "data": plan.data,
         "net": plan.net,
-        "recipe": recipe,
-        "schedule": _plain(asdict(plan.schedule)),
-        "exam": asdict(plan.exam),
+        "recipe": plan.recipe.describe(),
+        "schedule": plan.schedule.describe(),
+        "exam": plan.exam.describe(),
         "seed": plan.seed,
     }
 
@@ -130,23 +127,3 @@ def difference(there: Any, here: Any, name: str = "") -> str:
                 return found
         return ""
     return "" if there == here else f"{name} {there} there, {here} here"
-
-
-def _unfold(value: Any) -> Any:
-    """A list that came as text, as a list; anything else as it is."""
-    if not isinstance(value, str) or not value.startswith("["):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-
-
-def _settings(cls: Any) -> list[str]:
-    return [field.name for field in fields(cls)]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pinprick.errors import BadInput
-from pinprick.parts.choice import check_choice
+from pinprick.settings import Settings, setting
 
 Points = tuple[tuple[float, float], ...]
 
@@ -12,7 +12,7 @@ ONE_CYCLE: Points = ((0.0, 0.0), (0.25, 1.0), (1.0, 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class Schedule(Settings):
     """The settings of the loop, whatever the recipe.
 
     Attributes:
@@ -40,45 +40,31 @@ class Schedule:
         graphs: Whether passes on a GPU are recorded once and replayed, unless they are compiled.
     """
 
-    epochs: int = 30
-    batch_size: int = 128
+    epochs: int = setting(30, least=1)
+    batch_size: int = setting(128, least=1)
     optimiser: Literal["sgd", "adam"] = "sgd"
-    lr: float = 0.1
+    lr: float = setting(0.1, above=0, most=100)
     lr_shape: Points = ONE_CYCLE
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
-    label_smoothing: float = 0.0
-    trades: float | None = None
-    ema: float | None = None
-    crop: int = 0
+    momentum: float = setting(0.9, least=0, below=1)
+    weight_decay: float = setting(5e-4, least=0)
+    label_smoothing: float = setting(0.0, least=0, below=1)
+    trades: float | None = setting(None, above=0, most=100)
+    ema: float | None = setting(None, least=0, below=1)
+    crop: int = setting(0, least=0)
     flip: bool = False
-    cutout: int = 0
-    ramp: float = 0.0
+    cutout: int = setting(0, least=0)
+    ramp: float = setting(0.0, least=0, most=1)
     phases: tuple[tuple[float, float, float], ...] = ()
-    drop: float = 0.2
-    watch_images: int = 1000
+    drop: float = setting(0.2, least=0, most=1)
+    watch_images: int = setting(1000, least=1)
     compile: bool = False
     graphs: bool = True
 
+    @classmethod
+    def owner(cls) -> str:
+        return "training"
+
     def __post_init__(self) -> None:
-        check_choice("training", "optimiser", self.optimiser, ("sgd", "adam"))
-        for name in ("epochs", "batch_size", "watch_images"):
-            if getattr(self, name) < 1:
-                raise BadInput(f"training needs {name} >= 1, got {getattr(self, name)}")
-        for name in ("crop", "cutout", "weight_decay"):
-            if getattr(self, name) < 0:
-                raise BadInput(f"training needs {name} >= 0, got {getattr(self, name)}")
-        if not 0 < self.lr <= 100:
-            raise BadInput(f"training needs lr above 0 and at most 100, got {self.lr:g}")
-        for name in ("momentum", "label_smoothing", "ema"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < 1:
-                raise BadInput(f"training needs {name} of at least 0 and below 1, got {value:g}")
-        for name in ("ramp", "drop"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise BadInput(f"training needs {name} from 0 to 1, got {getattr(self, name):g}")
-        if self.trades is not None and not 0 < self.trades <= 100:
-            raise BadInput(f"training needs trades above 0 and at most 100, got {self.trades:g}")
         _check_points("lr_shape", self.lr_shape)
         if self.phases:
             _check_points("phases", self.phases)

@@ -31,8 +31,8 @@ from pinprick.attacks.homotopy.nmapg import (
     prox,
     waking_lambda,
 )
-from pinprick.errors import BadInput
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Mask, PerImage
 
 _REACH = 20  # the largest step: how many times eps it sends the element of steepest gradient
@@ -105,30 +105,14 @@ class Homotopy(Attack):
         ),
     )
 
-    eps: float = 1.0
-    rounds: int = 200
-    decay: float = 0.98
-    steps: int = 30
-    growth: int = 5
-    gamma: float = 0.8
-    refine_steps: int = 10
-    shrink_steps: int = 8
-
-    def __post_init__(self) -> None:
-        for setting, most in (("eps", 1.0), ("decay", 1.0), ("gamma", 1.0)):
-            if not 0 < getattr(self, setting) <= most:
-                value = getattr(self, setting)
-                raise BadInput(f"homotopy needs {setting} above 0 and at most 1, got {value:g}")
-        for setting, least in (
-            ("rounds", 1),
-            ("steps", 1),
-            ("growth", 1),
-            ("refine_steps", 0),
-            ("shrink_steps", 0),
-        ):
-            if getattr(self, setting) < least:
-                value = getattr(self, setting)
-                raise BadInput(f"homotopy needs {setting} >= {least}, got {value}")
+    eps: float = pixel_distance(1.0)
+    rounds: int = setting(200, least=1)
+    decay: float = setting(0.98, above=0, most=1)
+    steps: int = setting(30, least=1)
+    growth: int = setting(5, least=1)
+    gamma: float = setting(0.8, above=0, most=1)
+    refine_steps: int = setting(10, least=0)
+    shrink_steps: int = setting(8, least=0)
 
     def facts(self) -> Card:
         descent = self.steps * 2 * (1 + HALVINGS)

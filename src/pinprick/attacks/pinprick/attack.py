@@ -35,10 +35,9 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.pinprick.plan import stages
 from pinprick.attacks.pinprick.score_search import ScoreSearch
 from pinprick.attacks.pinprick.search import Search
-from pinprick.errors import BadInput
-from pinprick.parts.choice import check_choice
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Images
 
 EFFORTS = {"fast": 100, "balanced": 500, "thorough": 1000}
@@ -75,22 +74,11 @@ class Pinprick(Attack):
     )
 
     effort: Literal["fast", "balanced", "thorough"] = "balanced"
-    max_forwards: int | None = None
-    max_backwards: int | None = None
+    max_forwards: int | None = setting(None, least=2, hint="a single try takes 2 passes")
+    max_backwards: int | None = setting(None, least=2, hint="a single try takes 2 passes")
     unit: Literal["elements", "pixels"] = "elements"
     values: Literal["free", "8bit"] = "free"
-    stop_at: int | None = None
-
-    def __post_init__(self) -> None:
-        check_choice("pinprick", "effort", self.effort, tuple(EFFORTS))
-        check_choice("pinprick", "unit", self.unit, ("elements", "pixels"))
-        check_choice("pinprick", "values", self.values, ("free", "8bit"))
-        for name in ("max_forwards", "max_backwards"):
-            value = getattr(self, name)
-            if value is not None and value < 2:
-                raise BadInput(f"pinprick needs {name} >= 2 to try a single image, got {value}")
-        if self.stop_at is not None and self.stop_at < 1:
-            raise BadInput(f"pinprick needs stop_at >= 1, got {self.stop_at}")
+    stop_at: int | None = setting(None, least=1)
 
     @property
     def passes(self) -> int:

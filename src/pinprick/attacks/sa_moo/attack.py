@@ -30,14 +30,13 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.sa_moo.individuals import Breeding, Individuals, Ranked
-from pinprick.errors import BadInput
 from pinprick.goal import Goal
-from pinprick.parts.choice import check_choice
 from pinprick.parts.score_loss import blocks, by_goal, judge
-from pinprick.parts.smallest_k import K, check_k, run_at_k
+from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.random import Streams
+from pinprick.settings import pixel_distance, setting
 from pinprick.types import Counts, Images, Mask
 
 
@@ -91,32 +90,17 @@ class SAMOO(Attack):
         "imagenet": {"k": 150, "queries": 5000},
     }
 
-    k: K = 24
-    queries: int = 1000
-    population: int = 2
-    zeros: float = 0.3
-    crossover: float = 0.1
-    mutation: float | None = None
+    k: K = setting(24, least=1)
+    queries: int = setting(1000, least=1)
+    population: int = setting(2, least=2)
+    zeros: float = setting(0.3, least=0, below=1)
+    crossover: float = setting(0.1, above=0, most=1)
+    mutation: float | None = setting(None, above=0, most=1)
     parents: Literal["tournament", "uniform"] = "tournament"
     shrink: bool = True
-    eps: float = 1.0
+    eps: float = pixel_distance(1.0)
     unit: Literal["elements", "pixels"] = "pixels"
-    rounds: int = 10
-
-    def __post_init__(self) -> None:
-        check_k("sa_moo", self.k, self.rounds)
-        check_choice("sa_moo", "parents", self.parents, ("tournament", "uniform"))
-        check_choice("sa_moo", "unit", self.unit, ("elements", "pixels"))
-        if self.queries < 1:
-            raise BadInput(f"sa_moo needs queries >= 1, got {self.queries}")
-        if self.population < 2:
-            raise BadInput(f"sa_moo needs population >= 2, got {self.population}")
-        if not 0 <= self.zeros < 1:
-            raise BadInput(f"sa_moo needs zeros at least 0 and below 1, got {self.zeros:g}")
-        for setting in ("crossover", "mutation", "eps"):
-            value = getattr(self, setting)
-            if value is not None and not 0 < value <= 1:
-                raise BadInput(f"sa_moo needs {setting} above 0 and at most 1, got {value:g}")
+    rounds: int = setting(10, least=1)
 
     def facts(self) -> Card:
         return self.card.at_k(self.k, self.rounds, forwards=self.queries, unit=self.unit)

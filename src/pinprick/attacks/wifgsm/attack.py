@@ -52,8 +52,8 @@ from pinprick.attacks.wifgsm.learning import TAU, Box, Learning
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.parts.best import Best
-from pinprick.parts.choice import check_choice
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.types import Images, Labels
 
 _LARGEST_DRAW = 5.8  # of ``Streams.normal``
@@ -112,14 +112,14 @@ class WIFGSM(Attack):
     )
 
     start: Attack = field(default_factory=IFGSM)
-    steps: int = 100
-    lam: float = 1e-2
+    steps: int = setting(100, least=1)
+    lam: float = setting(1e-2, least=0)
     a: float = 0.1
-    tau: float | None = None
-    tau_rate: float = 1.1
-    lr: float = 1e-2
-    momentum: float = 0.9
-    loss_scale: float | None = None
+    tau: float | None = setting(None, least=0)
+    tau_rate: float = setting(1.1, least=1)
+    lr: float = setting(1e-2, above=0)
+    momentum: float = setting(0.9, least=0, below=1)
+    loss_scale: float | None = setting(None, above=0)
     gates: Literal["normal", "zeros"] = "normal"
     penalise: Literal["all", "open"] = "all"
     box: Box = "directed"
@@ -158,25 +158,8 @@ class WIFGSM(Attack):
                 "wifgsm needs a start with a radius eps, as ifgsm or pgd have, "
                 f"got {self.start.card.name}"
             )
-        if self.steps < 1:
-            raise BadInput(f"wifgsm needs steps >= 1, got {self.steps}")
-        for setting in ("lr", "loss_scale"):
-            value = getattr(self, setting)
-            if value is not None and not 0 < value < math.inf:
-                raise BadInput(f"wifgsm needs {setting} > 0, got {value:g}")
-        for setting in ("lam", "tau"):
-            value = getattr(self, setting)
-            if value is not None and not 0 <= value < math.inf:
-                raise BadInput(f"wifgsm needs {setting} >= 0, got {value:g}")
         if not 0 < abs(self.a) < math.inf:
             raise BadInput(f"wifgsm needs a other than 0, 0.1 as a rule, got {self.a:g}")
-        if not 1 <= self.tau_rate < math.inf:
-            raise BadInput(f"wifgsm needs tau_rate >= 1, got {self.tau_rate:g}")
-        if not 0 <= self.momentum < 1:
-            raise BadInput(f"wifgsm needs momentum from 0 to below 1, got {self.momentum:g}")
-        check_choice("wifgsm", "gates", self.gates, ("normal", "zeros"))
-        check_choice("wifgsm", "penalise", self.penalise, ("all", "open"))
-        check_choice("wifgsm", "box", self.box, ("symmetric", "directed"))
 
     def facts(self) -> Card:
         start = self.start.facts()

@@ -15,7 +15,7 @@ from pinprick.explain.maps.layers import FINE_ENOUGH, pick_layer, watch
 from pinprick.explain.maps.maps import SMALL, Maps
 from pinprick.explain.maps.question import Classes, Question, ask
 from pinprick.model import Classifier, Model
-from pinprick.parts.choice import check_choice
+from pinprick.settings import check_choice
 
 MapMethod = Literal["auto", "gradcam", "layercam"]
 MAP_METHODS: tuple[MapMethod, ...] = ("auto", "gradcam", "layercam")
@@ -23,7 +23,7 @@ MAP_METHODS: tuple[MapMethod, ...] = ("auto", "gradcam", "layercam")
 
 def as_method(method: str) -> MapMethod:
     """The method of that name."""
-    check_choice("an explanation", "map", method, MAP_METHODS)
+    check_choice("map of an explanation", method, MAP_METHODS)
     return cast(MapMethod, method)
 
 

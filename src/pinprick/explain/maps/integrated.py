@@ -20,7 +20,7 @@ from pinprick.explain.maps.question import Classes, Question, ask, check_slope, 
 from pinprick.explain.path import GAUGES, Along, Gauge, Products, Rows, class_scores, integrate
 from pinprick.intake import check_images
 from pinprick.model import Classifier, Model
-from pinprick.parts.choice import check_choice
+from pinprick.settings import check_choice
 from pinprick.types import Counts, Images, Labels, Logits, PerImage
 
 
@@ -125,7 +125,7 @@ class _Paths:
 
 
 def _check_settings(gauge: str, steps: int, max_steps: int, tolerance: float) -> None:
-    check_choice("an integrated gradient", "gauge", gauge, GAUGES)
+    check_choice("gauge of an integrated gradient", gauge, GAUGES)
     if steps < 1 or max_steps < steps:
         raise BadInput(
             f"steps must be at least 1 and max_steps no less, got {steps} and {max_steps}"

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pinprick.errors import BadInput
-from pinprick.explain.path import GAUGES, Gauge
-from pinprick.parts.choice import check_choice
+from pinprick.explain.path import Gauge
+from pinprick.settings import Settings, setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseSettings:
+class NoiseSettings(Settings):
     """How changed pixels are grouped, asked about and labelled.
 
     Attributes:
@@ -35,51 +35,29 @@ class NoiseSettings:
     """
 
     grouping: Literal["connected", "pixels"] = "connected"
-    radius: int | None = None
-    max_groups: int = 32
+    radius: int | None = setting(None, least=0)
+    max_groups: int = setting(32, least=1)
     gauge: Gauge = "centred"
-    exact: int = 8
-    error: float = 0.05
-    least_pairs: int = 16
-    max_pairs: int = 256
-    path_steps: int = 24
-    max_path_steps: int = 216
-    tolerance: float = 0.05
-    ratio: float = 2.0
-    top: float = 0.2
-    max_spare: int = 256
+    exact: int = setting(8, least=0, most=16, hint="2^exact coalitions are asked about")
+    error: float = setting(0.05, least=0)
+    least_pairs: int = setting(16, least=2)
+    max_pairs: int = setting(256, least=2)
+    path_steps: int = setting(24, least=0)
+    max_path_steps: int = setting(216, least=0)
+    tolerance: float = setting(0.05, least=0)
+    ratio: float = setting(2.0, least=1)
+    top: float = setting(0.2, above=0, below=1)
+    max_spare: int = setting(256, least=0)
     seed: int = 0
-    block: int | None = None
+    block: int | None = setting(None, least=1)
+
+    @classmethod
+    def owner(cls) -> str:
+        return "an explanation"
 
     def __post_init__(self) -> None:
-        check_choice("an explanation", "grouping", self.grouping, ("connected", "pixels"))
-        check_choice("an explanation", "gauge", self.gauge, GAUGES)
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise BadInput(f"an explanation needs {name} >= {least}, got {value}")
-        if not 0 <= self.exact <= 16:
-            raise BadInput(
-                f"an explanation asks about 2^exact coalitions; exact must lie in 0 to 16, "
-                f"got {self.exact}"
-            )
         if self.max_pairs < self.least_pairs:
             raise BadInput(
                 f"an explanation needs max_pairs >= least_pairs, got {self.max_pairs} and "
                 f"{self.least_pairs}"
             )
-        if not 0 < self.top < 1:
-            raise BadInput(f"an explanation needs top between 0 and 1, got {self.top}")
-
-
-_LEAST = {
-    "radius": 0,
-    "max_groups": 1,
-    "error": 0,
-    "least_pairs": 2,
-    "path_steps": 0,
-    "tolerance": 0,
-    "ratio": 1,
-    "max_spare": 0,
-    "block": 1,
-}

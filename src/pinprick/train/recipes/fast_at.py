@@ -19,8 +19,9 @@ from typing import ClassVar
 
 from pinprick.attacks.pgd import PGD
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance
 from pinprick.train.recipes.pgd_at import PGDAT
-from pinprick.train.recipes.recipe import Recipe, check_range
+from pinprick.train.recipes.recipe import Recipe
 from pinprick.types import Images
 
 _STRIDE = 1.25  # of eps; longer steps collapse
@@ -41,12 +42,9 @@ class FastAT(Recipe):
     title: ClassVar[str] = "Fast-AT"
     paper: ClassVar[str] = "arXiv:2001.03994"
 
-    eps: float = 8 / 255
-    step_size: float | None = None
+    eps: float = pixel_distance(8 / 255)
+    step_size: float | None = pixel_distance(None)
     guard: bool = True
-
-    def __post_init__(self) -> None:
-        check_range(self.name, 0.0, 1.0, eps=self.eps, step_size=self.step_size)
 
     @property
     def stride(self) -> float:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pinprick.problem import Problem
+from pinprick.settings import pixel_distance, setting
 from pinprick.train.recipes.pgd_at import PGDAT
-from pinprick.train.recipes.recipe import Recipe, check_range
+from pinprick.train.recipes.recipe import Recipe
 from pinprick.types import Images
 
 
@@ -33,13 +34,9 @@ class NFGSM(Recipe):
     title: ClassVar[str] = "N-FGSM"
     paper: ClassVar[str] = "arXiv:2202.01181"
 
-    eps: float = 8 / 255
-    noise: float = 2.0
+    eps: float = pixel_distance(8 / 255)
+    noise: float = setting(2.0, above=0, most=16)
     guard: bool = True
-
-    def __post_init__(self) -> None:
-        check_range(self.name, 0.0, 1.0, eps=self.eps)
-        check_range(self.name, 0.0, 16.0, noise=self.noise)
 
     def perturb(self, problem: Problem, strength: float) -> Images:
         images, eps = problem.images, strength * self.eps

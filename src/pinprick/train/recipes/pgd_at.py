@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pinprick.attacks.pgd import PGD
-from pinprick.errors import BadInput
 from pinprick.problem import Problem
-from pinprick.train.recipes.recipe import Recipe, check_range
+from pinprick.settings import pixel_distance, setting
+from pinprick.train.recipes.recipe import Recipe
 from pinprick.types import Images
 
 _CAREFUL = 8  # steps at which nothing more careful is left to try
@@ -36,14 +36,9 @@ class PGDAT(Recipe):
     title: ClassVar[str] = "PGD-AT"
     paper: ClassVar[str] = "arXiv:1706.06083"
 
-    eps: float = 8 / 255
-    steps: int = 7
-    step_size: float | None = None
-
-    def __post_init__(self) -> None:
-        check_range(self.name, 0.0, 1.0, eps=self.eps, step_size=self.step_size)
-        if self.steps < 1:
-            raise BadInput(f"{self.name} needs steps >= 1, got {self.steps}")
+    eps: float = pixel_distance(8 / 255)
+    steps: int = setting(7, least=1)
+    step_size: float | None = pixel_distance(None)
 
     @property
     def stride(self) -> float:

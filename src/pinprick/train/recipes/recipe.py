@@ -1,17 +1,17 @@
 """What a recipe of adversarial training is: settings, and the images that a step is made on."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pinprick.errors import BadInput
 from pinprick.problem import Problem
+from pinprick.settings import Settings
 from pinprick.types import Images
 
 
-class Recipe(ABC):
+class Recipe(Settings, ABC):
     """A frozen dataclass of settings that says what the network is trained on.
 
-    This class only names the calls; it holds no code for recipes to share.
+    This class holds no code for recipes to share.
 
     Attributes:
         name: What it is called in plans and in the shell.
@@ -22,6 +22,13 @@ class Recipe(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     paper: ClassVar[str] = ""
+
+    @classmethod
+    def owner(cls) -> str:
+        return cls.name
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.name, **super().describe()}
 
     @abstractmethod
     def perturb(self, problem: Problem, strength: float) -> Images:
@@ -43,12 +50,3 @@ class Recipe(ABC):
     def careful(self) -> "Recipe | None":
         """What to go on with after a collapse; None if there is nothing more careful."""
         return None
-
-
-def check_range(name: str, low: float, high: float, **settings: float | None) -> None:
-    """Raise ``BadInput`` unless every setting that is given lies above ``low``, up to ``high``."""
-    for setting, value in settings.items():
-        if value is not None and not low < value <= high:
-            raise BadInput(
-                f"{name} needs {setting} above {low:g} and at most {high:g}, got {value:g}"
-            )

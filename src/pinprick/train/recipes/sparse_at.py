@@ -23,11 +23,11 @@ from typing import ClassVar, Literal
 import torch
 
 from pinprick.errors import BadInput
-from pinprick.parts.choice import check_choice
 from pinprick.parts.gates import corner, draw_noise, promise, scaled
 from pinprick.parts.largest import open_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.settings import setting
 from pinprick.train.recipes.recipe import Recipe
 from pinprick.types import Counts, Images
 
@@ -52,27 +52,22 @@ class SparseAT(Recipe):
     name: ClassVar[str] = "sparse_at"
     title: ClassVar[str] = "Sparse-AT"
 
-    k_max: int = 32
-    k_min: int = 1
+    k_max: int = setting(32, least=1)
+    k_min: int = setting(1, least=1)
     unit: Literal["elements", "pixels"] = "elements"
-    passes: int = 8
-    starts: int = 2
-    temperature: float = 1.0
+    passes: int = setting(8, least=1)
+    starts: int = setting(2, least=1)
+    temperature: float = setting(1.0, least=0, most=10)
 
     def __post_init__(self) -> None:
-        check_choice(self.name, "unit", self.unit, ("elements", "pixels"))
-        if not 1 <= self.k_min <= self.k_max:
+        if self.k_min > self.k_max:
             raise BadInput(
-                f"sparse_at needs 1 <= k_min <= k_max, got k_min {self.k_min}, k_max {self.k_max}"
+                f"sparse_at needs k_min <= k_max, got k_min {self.k_min}, k_max {self.k_max}"
             )
-        if self.passes < 1:
-            raise BadInput(f"sparse_at needs passes >= 1, got {self.passes}")
-        if not 1 <= self.starts <= self.passes:
+        if self.starts > self.passes:
             raise BadInput(
-                f"sparse_at needs starts from 1 to passes, {self.passes}, got {self.starts}"
+                f"sparse_at needs starts of at most passes, {self.passes}, got {self.starts}"
             )
-        if not 0 <= self.temperature <= 10:
-            raise BadInput(f"sparse_at needs temperature from 0 to 10, got {self.temperature:g}")
 
     def perturb(self, problem: Problem, strength: float) -> Images:
         images, goal, units = problem.images, problem.goal, Units(self.unit)
