@@ -18,11 +18,11 @@ from case import read_case
 from sparsity import read_attack
 
 from pinprick import AttackResult, Classifier, polish, run_attack
+from pinprick.explain.class_scores import rivals
 from pinprick.explain.maps.class_maps import gradcam
 from pinprick.explain.noise.explain_noise import explain_noise
 from pinprick.explain.noise.explanation import Explanation
 from pinprick.explain.noise.settings import NoiseSettings
-from pinprick.explain.path import rivals
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         PinprickError,
         UnknownName,
     )
+    from pinprick.explain.class_scores import rivals
     from pinprick.explain.explain_result import explain_result
     from pinprick.explain.maps.class_maps import gradcam, layercam
     from pinprick.explain.maps.guided import guided_gradcam, guided_gradients
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from pinprick.explain.noise.explain_noise import explain_noise
     from pinprick.explain.noise.explanation import Explanation
     from pinprick.explain.noise.settings import NoiseSettings
-    from pinprick.explain.path import rivals
     from pinprick.goal import Goal, least_likely
     from pinprick.model import Classifier, Model
     from pinprick.polishing import polish
@@ -88,7 +88,7 @@ _HOME = {
     "load_subset": "data.select",
     "polish": "polishing",
     "rebuild": "explain.noise.changes",
-    "rivals": "explain.path",
+    "rivals": "explain.class_scores",
     "run_attack": "run",
     "save_model": "zoo.saved_folder",
     "save_result": "result_file",

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from pinprick import AttackResult, Classifier, Goal
+from pinprick.explain.class_scores import rivals
 from pinprick.explain.noise.coalitions import Coalitions
 from pinprick.explain.noise.groups import Groups, single_pixels
-from pinprick.explain.path import rivals
 from pinprick.problem import Problem
 from pinprick.random import Streams
 

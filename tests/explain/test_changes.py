@@ -49,7 +49,7 @@ def test_lists_that_are_dropped_come_back_from_their_file(
     assert [group.pixels for group in light.groups] == [()] * len(whole.groups)
     assert light.groups[0].shapley == whole.groups[0].shapley
     assert light.changed_pixels == whole.changed_pixels > 0
-    with pytest.raises(BadInput, match=r"lists 0 of \d+ changed pixels; read .* load_changes"):
+    with pytest.raises(BadInput, match=r"lists 0 of \d+ changed pixels; load .* load_changes"):
         rebuild(light, result.images[number])
     again = load_changes(light, path)
     assert again == whole

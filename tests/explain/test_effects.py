@@ -8,8 +8,8 @@ from torch import Tensor
 
 from explain.designed import SHAPE, changed_at, coalitions_of, model_of, result_of
 from pinprick import Classifier
-from pinprick.explain.noise.coalitions import Coalitions, Effects, ablate
-from pinprick.explain.noise.path_effects import path_effects
+from pinprick.explain.noise.coalitions import Coalitions, Effects
+from pinprick.explain.noise.cross_checks import ablate, path_effects
 from pinprick.explain.noise.shapley import shapley_values
 
 PLACES = [1, 7, 12, 18]
@@ -186,7 +186,7 @@ def test_only_groups_with_an_open_label_are_sampled_further(
         return torch.arange(10).expand(len(rows), -1) == 3
 
     before = shapley_values(plain, exact=0, error=1.0, max_pairs=80)
-    after = shapley_values(longer, exact=0, error=1.0, max_pairs=80, is_open=third)
+    after = shapley_values(longer, exact=0, error=1.0, max_pairs=80, is_undecided=third)
     assert (before.pairs.tolist(), after.pairs.tolist()) == ([16], [80])
     others = torch.arange(10) != 3
     torch.testing.assert_close(after.effects[0, others], before.effects[0, others])

@@ -205,7 +205,7 @@ def test_says_what_is_wrong_with_what_it_was_given() -> None:
     refused("classes must lie in 0 to 3", model, images, [0, 1, 2, 3, 4])
     refused("one entry for each of the 5 images", model, images, [0])
     refused(r"images must lie in \[0, 1\]", model, images * 255, CLASSES)
-    refused("there are none", model, images[:0], [])
+    refused("needs at least one image", model, images[:0], [])
     refused("no layer is called 'feature'; did you mean features", model, images, layer="feature")
     refused("gives the shape .5, 4., which is no map", model, images, layer="head")
     refused("a ReLU that is not in it", model, images, layer=nn.ReLU())
@@ -224,7 +224,7 @@ def test_a_network_that_hides_its_layers_is_refused(
         torch.manual_seed(0)
         net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(400, 3)).double()
     hidden = nn.Sequential(torch.jit.trace(net, pictures(1)))
-    with pytest.raises(BadInput, match="hides them, as it was scripted or traced; pass"):
+    with pytest.raises(BadInput, match="is scripted or traced, which hides them; pass"):
         method(hidden, pictures(1))
     assert not method(net, pictures(1)).empty.all()
 
@@ -241,5 +241,5 @@ def test_a_layer_that_is_not_called_or_does_not_matter_is_refused() -> None:
             return logits
 
     refused("'unused' was not called", Idle(), pictures(2), layer="unused")
-    refused("does not depend on the layer 'vain'", Idle(), pictures(2), layer="vain")
+    refused("do not depend on the layer 'vain'", Idle(), pictures(2), layer="vain")
     assert gradcam(Idle(), pictures(2)).layer == "conv"

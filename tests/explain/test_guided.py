@@ -56,7 +56,7 @@ def test_the_guided_pass_of_a_network_without_relus_is_the_plain_one() -> None:
 
 
 def test_a_network_without_relus_is_refused() -> None:
-    with pytest.raises(BadInput, match="bent called no ReLU, and guided gradients are about"):
+    with pytest.raises(BadInput, match="bent called no ReLU, but guided gradients need one"):
         guided_gradients(bent(torch.square), pictures(), CLASSES)
 
 
@@ -74,7 +74,7 @@ def test_a_network_without_relus_is_refused() -> None:
 def test_activations_without_a_guided_form_are_refused(
     name: str, bend: Callable[[Tensor], Tensor]
 ) -> None:
-    with pytest.raises(BadInput, match=f"bent uses {name}, and guided gradients are defined for"):
+    with pytest.raises(BadInput, match=f"bent uses {name}, but guided gradients are defined for"):
         guided_gradients(bent(bend), pictures(), CLASSES)
 
 

@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from explain.nets import bent, drawn, own_modules, pictures
 from pinprick import BadInput, Classifier
+from pinprick.explain.class_scores import Gauge
 from pinprick.explain.maps.integrated import integrated_gradients
-from pinprick.explain.path import Gauge
 
 
 def few_changes(images: Tensor) -> Tensor:
@@ -109,10 +109,10 @@ def test_a_function_will_do_but_scores_alone_will_not(linear: Classifier, images
 def test_says_what_is_wrong_with_what_it_was_given(linear: Classifier, images: Tensor) -> None:
     with pytest.raises(BadInput, match=r"adv must have the shape \(6, 3, 6, 5\), got \(5,"):
         integrated_gradients(linear, images, images[:5])
-    with pytest.raises(BadInput, match="steps must be at least 1 and max_steps no less"):
+    with pytest.raises(BadInput, match="need 1 <= steps <= max_steps"):
         integrated_gradients(linear, images, images, steps=2000)
     cut = Classifier(lambda x: x.detach().mean(dim=(2, 3)))
-    with pytest.raises(BadInput, match="the model passes no gradient back"):
+    with pytest.raises(BadInput, match="the model gives no gradient"):
         integrated_gradients(cut, images, images.flip(2))
     with pytest.raises(BadInput, match="tolerance must be above 0"):
         integrated_gradients(linear, images, images, tolerance=0.0)

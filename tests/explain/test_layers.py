@@ -202,7 +202,7 @@ def test_the_probe_leaves_no_hooks_and_changes_nothing() -> None:
 def test_a_network_without_any_map_says_what_to_pass() -> None:
     net = nn.Sequential(nn.Flatten(), nn.Linear(432, 8), nn.ReLU(), nn.Linear(8, 3)).double()
     with pytest.raises(
-        BadInput, match=r"no layer of Sequential was seen .* pass layer=\.\.\., one"
+        BadInput, match=r"no layer of Sequential gives .* pass layer=\.\.\., the name"
     ):
         gradcam(net, pictures(1))
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pinprick.explain.noise.groups import single_pixels
-from pinprick.explain.noise.spatial import PLACES, lift_on, spatial_test, top_area
+from pinprick.explain.noise.spatial import MAP_LABELS, lift_on, spatial_test, top_area
 
 
 def drawn(seed: int, *shape: int) -> Tensor:
@@ -68,7 +68,7 @@ def quarters() -> tuple[Tensor, Tensor, Tensor]:
 def test_a_group_is_placed_by_the_areas_that_hold_most_of_it() -> None:
     size, true, adversarial = quarters()
     found = spatial_test(single_pixels(size > 0), size, true, adversarial, top=0.5)
-    labels = [PLACES[place] for place in found.places[0].tolist()]
+    labels = [MAP_LABELS[place] for place in found.labels[0].tolist()]
     assert labels == ["overlap", "obscuring", "leading", "outside"]
     assert found.inside_share.tolist() == [0.5]
     assert found.area.tolist() == [0.5]
@@ -88,6 +88,6 @@ def test_a_map_of_zeros_is_flagged_and_says_nothing() -> None:
     assert found.inside_share.isnan().tolist() == [False, True, False]
     assert found.control is not None
     assert found.control.lift.isnan().tolist() == [False, True, False]
-    unknown = found.places == PLACES.index("unknown")
+    unknown = found.labels == MAP_LABELS.index("unknown")
     assert unknown.all(dim=1).tolist() == [False, True, True]
     assert unknown.any(dim=1).tolist() == [False, True, True]

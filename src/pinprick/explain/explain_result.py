@@ -1,7 +1,7 @@
-"""A result explained from beginning to end: shortened, looked at through maps, taken apart.
+"""A result explained in full: polished, with maps, and with the effects of its changed pixels.
 
-Attacks that count pixels or elements are polished first, so that no changed pixel is explained
-which need not be there. A dense attack is explained as it is: shortened, it would be another one.
+Results of attacks that count pixels or elements are polished first, so that no unnecessary pixel is
+explained. A dense result is explained as it is, because polishing would change its character.
 """
 
 from dataclasses import dataclass
@@ -11,33 +11,33 @@ from torch import nn
 from pinprick.attacks import ATTACKS
 from pinprick.attacks.build import build
 from pinprick.errors import BadInput
+from pinprick.explain.class_scores import rivals
 from pinprick.explain.maps.class_maps import MapMethod, class_maps
 from pinprick.explain.maps.maps import Maps
 from pinprick.explain.noise.explain_noise import explain_noise
 from pinprick.explain.noise.explanation import Explanation
 from pinprick.explain.noise.settings import NoiseSettings
-from pinprick.explain.path import rivals
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.numerical_noise import confirm, with_noise
 from pinprick.polishing import polish
 from pinprick.result import AttackResult
 from pinprick.types import Images, Labels
 
-POLISH_PASSES = 2000  # forward passes an image, which few pixels never need
+POLISH_PASSES = 2000  # forward passes per image; results with few pixels need far fewer
 
-_ADDED = ("polished", "started_from", "limits")  # what a result says of its attack, not settings
+_NOT_SETTINGS = ("polished", "started_from", "limits")  # facts that a result adds to its attack
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Explained:
-    """A result with everything that was found out about it, one row an image in all of it.
+    """A result with its explanations and maps, one row per image in each.
 
     Attributes:
-        result: The images that were explained, polished if so wanted.
-        explanations: What was found.
+        result: The images that were explained, polished if requested.
+        explanations: One explanation per image.
         true_maps: Maps of the clean images for their labels; None without maps, like the next two.
-        adversarial_maps: Maps of the adversarial images for the classes they are led to.
-        control_maps: Maps of the clean images for the same classes.
+        adversarial_maps: Maps of the adversarial images for ``rivals(result)``.
+        control_maps: Maps of the clean images for ``rivals(result)``.
     """
 
     result: AttackResult
@@ -60,42 +60,42 @@ def explain_result(
     layer: str | nn.Module | None = None,
     method: MapMethod = "auto",
 ) -> Explained:
-    """Polish a result, take its maps, and explain what each group of changed pixels does.
+    """Polish a result, compute its maps, and measure the effect of each group of changed pixels.
 
     Args:
-        result: What an attack gave.
+        result: The result of an attack.
         model: The model that was attacked.
-        settings: How pixels are grouped, asked about and labelled; the defaults if None.
-        polished: Whether to polish it first, by pixels; None to do so where the attack counts
-            pixels or elements.
-        maps: Whether to take maps; None to do so where the model shows its layers.
+        settings: How pixels are grouped, evaluated and labelled; the defaults if None.
+        polished: Whether to polish by pixels first; None to do so if the attack counts pixels or
+            elements.
+        maps: Whether to compute maps; None to do so if the model gives access to its layers.
         layer: The layer of the maps, or its name; None for the one that the method finds.
         method: "gradcam" or "layercam"; "auto" is LayerCAM up to 64 pixels per side.
     """
     if not len(result):
-        raise BadInput("there is no image to explain")
+        raise BadInput("the result holds no image to explain")
     classifier = as_classifier(model)
     if polished is None:
-        polished = _counts(result)
+        polished = _is_sparse(result)
     if polished:
         result = polish(result, classifier, unit="pixels", max_forwards=POLISH_PASSES)
     elif result.noise is None:
         result = with_noise(result, classifier)
-    result = confirm(result, classifier)  # what is explained fools alone, too
+    result = confirm(result, classifier)  # explained images must also fool in a batch of one
     if maps is None:
         maps = gives(classifier.access, "network") and isinstance(classifier.net, nn.Module)
     true = adversarial = control = None
     if maps:
         size, led_to = int(result.batch_size.max()), rivals(result)
 
-        def look(images: Images, classes: Labels, layer: str | nn.Module | None) -> Maps:
+        def maps_of(images: Images, classes: Labels, layer: str | nn.Module | None) -> Maps:
             return class_maps(
                 classifier, images, classes, method=method, layer=layer, batch_size=size
             )
 
-        true = look(result.images, result.goal.labels, layer)
-        adversarial = look(result.adversarial, led_to, true.layer)
-        control = look(result.images, led_to, true.layer)
+        true = maps_of(result.images, result.goal.labels, layer)
+        adversarial = maps_of(result.adversarial, led_to, true.layer)
+        control = maps_of(result.images, led_to, true.layer)
     explanations = explain_noise(
         result,
         classifier,
@@ -113,9 +113,9 @@ def explain_result(
     )
 
 
-def _counts(result: AttackResult) -> bool:
-    """Whether the attack keeps the number of changes small; one that is not known is taken so."""
+def _is_sparse(result: AttackResult) -> bool:
+    """Whether the attack minimises the number of changes; assumed of an unknown attack."""
     if result.attack.get("name") not in ATTACKS:
         return True
-    settings = {key: value for key, value in result.attack.items() if key not in _ADDED}
+    settings = {key: value for key, value in result.attack.items() if key not in _NOT_SETTINGS}
     return build(settings).facts().norm == "l0"

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 
 from pinprick.errors import BadInput
+from pinprick.explain.class_scores import rivals
 from pinprick.explain.explain_result import Explained
 from pinprick.explain.maps.guided import guided_gradients
 from pinprick.explain.maps.maps import PixelMaps
-from pinprick.explain.path import rivals
 from pinprick.model import Classifier
 from pinprick.report.explain_figure import Views
 from pinprick.types import Images, Labels

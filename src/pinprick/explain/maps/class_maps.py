@@ -1,24 +1,45 @@
-"""The map that an explanation holds the change against: LayerCAM of small images, else Grad-CAM.
+"""Class activation maps from one layer: Grad-CAM and LayerCAM.
 
-The last layers of networks for small images have maps of 4 by 4 or 8 by 8, too coarse for single
-pixels. LayerCAM keeps its meaning in earlier, finer layers.
+Selvaraju et al.: Grad-CAM: Visual explanations from deep networks via gradient-based localization.
+ICCV 2017.
+Jiang, Zhang, Hou, Cheng, Wei: LayerCAM: Exploring hierarchical class activation maps for
+localization. IEEE Transactions on Image Processing 2021.
+
+    Grad-CAM  ReLU(sum over k of  weight_k * A_k),  weight_k = mean over i, j of  dz_c / dA_k[i, j]
+    LayerCAM  ReLU(sum over k of  ReLU(dz_c / dA_k) * A_k)
+
+``z_c`` is the logit of the class, before the softmax. ``A_k`` are the planes of the layer. The map
+is enlarged to the image. It costs one forward pass, and one backward pass down to the layer.
+
+The weights of Grad-CAM are means over a whole plane. They lose their meaning in early layers, whose
+planes show edges rather than objects. LayerCAM has one weight per position, so it can use earlier,
+finer layers: 16 by 16 for a 32 by 32 image, which can be compared with single pixels. Networks for
+small images end with 4 by 4 or 8 by 8. So "auto" is LayerCAM for small images and Grad-CAM for
+others. Unlike the paper, LayerCAM uses one layer here and no fusion of several.
 """
 
-from collections.abc import Callable
-from typing import Literal, cast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinprick.explain.maps.layers import FINE_ENOUGH, pick_layer, watch
+from pinprick.errors import BadInput
+from pinprick.explain.maps.inputs import Classes, check_inputs, choose_classes, sum_class_logits
+from pinprick.explain.maps.layers import FINE_ENOUGH, choose_layer, first_tensor, planes
 from pinprick.explain.maps.maps import SMALL, Maps
-from pinprick.explain.maps.question import Classes, Question, ask
 from pinprick.model import Classifier, Model
 from pinprick.settings import check_choice
+from pinprick.types import Images, Labels
 
 MapMethod = Literal["auto", "gradcam", "layercam"]
 MAP_METHODS: tuple[MapMethod, ...] = ("auto", "gradcam", "layercam")
+
+Planes = Float[Tensor, "batch planes rows columns"]
 
 
 def as_method(method: str) -> MapMethod:
@@ -27,6 +48,7 @@ def as_method(method: str) -> MapMethod:
     return cast(MapMethod, method)
 
 
+@torch.inference_mode(False)  # gradients are needed, also when the caller is in inference mode
 def class_maps(
     model: Classifier | Model,
     images: Tensor,
@@ -36,35 +58,37 @@ def class_maps(
     layer: str | nn.Module | None = None,
     batch_size: int | None = None,
 ) -> Maps:
-    """A map of each image for its class.
+    """One map per image of where a layer sees its class.
 
     Args:
         model: A ``Classifier`` of a network, or a network of images in [0, 1].
         images: Images in [0, 1], on any device; the maps come back there.
-        classes: The class to look for in each image; None for the predicted one.
+        classes: The class to explain per image; None for the predicted ones.
         method: "gradcam" or "layercam"; "auto" is LayerCAM up to 64 pixels per side.
-        layer: The layer, or its name; None for the one that the method finds.
+        layer: The layer, or its name; None for the one that ``find_layer`` finds.
         batch_size: Images per batch; chosen from their size by default.
     """
     if as_method(method) == "auto":
         method = "layercam" if max(images.shape[2:]) <= SMALL else "gradcam"
-    draw = layercam if method == "layercam" else gradcam
-    return draw(model, images, classes, layer=layer, batch_size=batch_size)
-
-
-# Grad-CAM: where in the image a layer sees the class.
-#
-# Selvaraju et al.: Grad-CAM: Visual explanations from deep networks via gradient-based
-# localization. ICCV 2017.
-#
-#     weight_k = mean over i, j of  dz_c / dA_k[i, j]
-#     map      = ReLU(sum over k of  weight_k * A_k)
-#
-# ``z_c`` is the logit of the class, before the softmax, and ``A_k`` are the planes of the layer.
-# One forward pass, and one backward pass as far as the layer.
-
-
-_GRADCAM = "Grad-CAM"
+    how = _METHODS[method]
+    inputs = check_inputs(how.name, model, images, classes, batch_size)
+    name, module = choose_layer(inputs, layer, at_least=how.least_side)
+    maps, chosen = [], []
+    for batch, wanted in inputs.batches():
+        activations, gradients, found = _layer_gradients(inputs.model, module, name, batch, wanted)
+        weighted = how.weigh(activations, gradients).nan_to_num(0.0, 0.0, 0.0)
+        maps.append(weighted.to(images.device))
+        chosen.append(found.to(images.device))
+    coarse = torch.cat(maps)
+    size = images.shape[2:]
+    fine = F.interpolate(coarse.unsqueeze(1), size=size, mode="bilinear", align_corners=False)
+    return Maps(
+        values=fine.squeeze(1),
+        coarse=coarse,
+        classes=torch.cat(chosen),
+        layer=name,
+        method=how.name,
+    )
 
 
 def gradcam(
@@ -75,39 +99,11 @@ def gradcam(
     layer: str | nn.Module | None = None,
     batch_size: int | None = None,
 ) -> Maps:
-    """Grad-CAM of each image for its class.
+    """Grad-CAM of each image for its class; arguments as in ``class_maps``.
 
-    Args:
-        model: A ``Classifier`` of a network, or a network of images in [0, 1].
-        images: Images in [0, 1], on any device; the maps come back there.
-        classes: The class to look for in each image; None for what the model says it is.
-        layer: The layer, or its name; None for the one that ``find_layer`` finds.
-        batch_size: How many images to send at a time; chosen from their size by default.
+    The default layer is the last one that gives at least 6 by 6.
     """
-    question = ask(_GRADCAM, model, images, classes, batch_size)
-    return layer_maps(question, layer, _mean_slope, at_least=FINE_ENOUGH, method=_GRADCAM)
-
-
-def _mean_slope(planes: Tensor, slopes: Tensor) -> Tensor:
-    weights = slopes.mean(dim=(2, 3), keepdim=True)
-    return (weights * planes).sum(dim=1).relu()
-
-
-# LayerCAM: Grad-CAM with a weight for each place, so that early, finer layers can be used.
-#
-# Jiang, Zhang, Hou, Cheng, Wei: LayerCAM: Exploring hierarchical class activation maps for
-# localization. IEEE Transactions on Image Processing 2021.
-#
-#     map = ReLU(sum over k of  ReLU(dz_c / dA_k) * A_k)
-#
-# The weights of Grad-CAM are means over the whole plane and lose their meaning where a plane shows
-# edges rather than things. With one weight a place, 16 by 16 of a 32 by 32 picture are of use, fine
-# enough to be compared with single pixels. Costs what Grad-CAM does.
-#
-# Differs from the paper: one layer, no fusion of several.
-
-
-_LAYERCAM = "LayerCAM"
+    return class_maps(model, images, classes, method="gradcam", layer=layer, batch_size=batch_size)
 
 
 def layercam(
@@ -118,45 +114,85 @@ def layercam(
     layer: str | nn.Module | None = None,
     batch_size: int | None = None,
 ) -> Maps:
-    """LayerCAM of each image for its class.
+    """LayerCAM of each image for its class; arguments as in ``class_maps``.
 
-    Args:
-        model: A ``Classifier`` of a network, or a network of images in [0, 1].
-        images: Images in [0, 1], on any device; the maps come back there.
-        classes: The class to look for in each image; None for what the model says it is.
-        layer: The layer, or its name; None for the last that gives at least 14 by 14.
-        batch_size: How many images to send at a time; chosen from their size by default.
+    The default layer is the last one that gives at least 14 by 14.
     """
-    question = ask(_LAYERCAM, model, images, classes, batch_size)
-    return layer_maps(question, layer, _positive_slope, at_least=14, method=_LAYERCAM)
+    return class_maps(model, images, classes, method="layercam", layer=layer, batch_size=batch_size)
 
 
-def _positive_slope(planes: Tensor, slopes: Tensor) -> Tensor:
-    return (slopes.relu() * planes).sum(dim=1).relu()
+def _by_mean_gradient(activations: Planes, gradients: Planes) -> Tensor:
+    weights = gradients.mean(dim=(2, 3), keepdim=True)
+    return (weights * activations).sum(dim=1).relu()
 
 
-# Maps taken from a layer: the passes and the enlarging that Grad-CAM and LayerCAM share.
+def _by_positive_gradient(activations: Planes, gradients: Planes) -> Tensor:
+    return (gradients.relu() * activations).sum(dim=1).relu()
 
 
-@torch.inference_mode(False)  # gradients are needed, in whatever mode the caller is
-def layer_maps(
-    question: Question,
-    layer: str | nn.Module | None,
-    weigh: Callable[[Tensor, Tensor], Tensor],
-    *,
-    at_least: int,
-    method: str,
-) -> Maps:
-    """What ``weigh`` makes of a layer's planes and their gradients; not finite counts as zero."""
-    home, size = question.images.device, question.images.shape[2:]
-    name, module = pick_layer(question, layer, at_least=at_least)
-    maps, classes = [], []
-    for images, wanted in question.batches():
-        planes, slopes, chosen = watch(question.model, module, name, images, wanted)
-        maps.append(weigh(planes, slopes).nan_to_num(0.0, 0.0, 0.0).to(home))
-        classes.append(chosen.to(home))
-    coarse = torch.cat(maps)
-    fine = F.interpolate(coarse.unsqueeze(1), size=size, mode="bilinear", align_corners=False)
-    return Maps(
-        values=fine.squeeze(1), coarse=coarse, classes=torch.cat(classes), layer=name, method=method
-    )
+@dataclass(frozen=True)
+class _Method:
+    name: str
+    least_side: int  # of the layer's planes, if none is given
+    weigh: Callable[[Planes, Planes], Tensor]
+
+
+_METHODS = {
+    "gradcam": _Method("Grad-CAM", FINE_ENOUGH, _by_mean_gradient),
+    "layercam": _Method("LayerCAM", 14, _by_positive_gradient),
+}
+
+
+def _layer_gradients(
+    model: Classifier, layer: nn.Module, name: str, images: Images, classes: Labels | None
+) -> tuple[Planes, Planes, Labels]:
+    """The layer's activations, the gradients of each image's class logit there, and the classes."""
+    with model.frozen(), torch.enable_grad(), _detached_output(layer) as outputs:
+        logits = model(images)
+        classes = choose_classes(logits, images, classes)
+        if not outputs:
+            raise BadInput(
+                f"the layer {name!r} was not called in the forward pass; pass another layer, or "
+                "the network before it was compiled"
+            )
+        if planes(outputs[0], images) is None:
+            raise BadInput(
+                f"the layer {name!r} gives the shape {tuple(outputs[0].shape)}, which is no map of "
+                f"the {tuple(images.shape)} images; pass the name of a layer that gives (batch, "
+                "channels, height, width), or one token per patch"
+            )
+        if not logits.requires_grad:
+            raise BadInput(
+                f"the logits do not depend on the layer {name!r}, or no gradient reaches it; pass "
+                "the name of another layer"
+            )
+        total = sum_class_logits(logits, classes)
+        (gradient,) = torch.autograd.grad(total, outputs[0], materialize_grads=True)
+    activations, gradients = planes(outputs[0].detach(), images), planes(gradient, images)
+    assert activations is not None
+    assert gradients is not None
+    return activations, gradients, classes
+
+
+@contextmanager
+def _detached_output(layer: nn.Module) -> Iterator[list[Tensor]]:
+    """A list with the output of the layer's last call; empty before the first call.
+
+    The output is detached and the network goes on with a copy. So the backward pass stops at the
+    layer, and nothing before it is kept in memory. Layers that work in place do not change it.
+    """
+    outputs: list[Tensor] = []
+
+    def record(_module: nn.Module, _given: Any, output: Any) -> Any:
+        first = first_tensor(output)
+        if first is None:
+            return None
+        own = first.detach().clone().requires_grad_()
+        outputs[:] = [own]
+        return own.clone() if first is output else (own.clone(), *output[1:])
+
+    handle = layer.register_forward_hook(record)
+    try:
+        yield outputs
+    finally:
+        handle.remove()

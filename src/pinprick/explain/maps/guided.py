@@ -1,16 +1,17 @@
 """Guided gradients, and Guided Grad-CAM: their product with Grad-CAM.
 
-Springenberg et al.: Striving for simplicity: The all convolutional net. ICLR workshop 2015.
+Springenberg, Dosovitskiy, Brox, Riedmiller: Striving for simplicity: The all convolutional net.
+ICLR workshop 2015.
 Selvaraju et al.: Grad-CAM. ICCV 2017.
 
-    guided gradient   dz_c / dx  with the backward pass of every ReLU as in ``relu.py``
+    guided gradient   dz_c / dx  with another backward pass of every ReLU b = ReLU(a):
+                      g_a = g_b  where a > 0 and g_b > 0, else 0      (ReLU6: 0 < a < 6)
     Guided Grad-CAM   guided gradient * Grad-CAM, enlarged to the image
 
-A guided gradient hardly depends on the class, nor on the weights of the upper layers: it draws the
-edges that the network can see (Adebayo et al.: Sanity checks for saliency maps. NeurIPS 2018; Nie,
-Zhang, Patel: A theoretical explanation for perplexing behaviors of backpropagation-based
-visualizations. ICML 2018). It is good for finding a place in the image, never as evidence that a
-pixel made the class.
+A guided gradient hardly depends on the class or on the weights of the upper layers: it draws edges
+(Adebayo et al.: Sanity checks for saliency maps. NeurIPS 2018; Nie, Zhang, Patel: A theoretical
+explanation for perplexing behaviors of backpropagation-based visualizations. ICML 2018). Use it to
+find a pixel in the image, never as evidence that the pixel caused the class.
 """
 
 from collections.abc import Callable
@@ -23,25 +24,12 @@ from torch.overrides import TorchFunctionMode
 
 from pinprick.errors import BadInput
 from pinprick.explain.maps.class_maps import gradcam
+from pinprick.explain.maps.inputs import Classes, check_inputs, choose_classes, sum_class_logits
 from pinprick.explain.maps.maps import Attribution
-from pinprick.explain.maps.question import Classes, ask, choose_classes, pick
 from pinprick.model import Classifier, Model
 from pinprick.types import Images, Labels
 
-# ReLUs whose backward pass lets positive gradients through alone, wherever the network has them.
-#
-# Springenberg, Dosovitskiy, Brox, Riedmiller: Striving for simplicity: The all convolutional net.
-# ICLR workshop 2015.
-#
-#     forward   b = ReLU(a)
-#     backward  g_a = g_b  where a > 0 and g_b > 0, else 0
-#
-# ReLU6 is open where 0 < a < 6. The calls themselves are caught, so it makes no difference whether
-# a ReLU is a module or a function, works in place, or is shared by many places in the network, and
-# no module is touched.
-
-
-OTHERS = {  # what else bends, and has no guided form
+OTHERS = {  # activations without a guided form
     "celu": "CELU",
     "elu": "ELU",
     "gelu": "GELU",
@@ -59,11 +47,14 @@ OTHERS = {  # what else bends, and has no guided form
 
 
 class GuidedReLUs(TorchFunctionMode):
-    """While this is entered, the backward pass of every ReLU that is called is the guided one.
+    """Within this context every call of a ReLU gets the guided backward pass.
+
+    Calls are intercepted, not modules. So a ReLU may be a module or a function, work in place, or
+    be shared.
 
     Attributes:
-        count: How many calls of a ReLU were caught.
-        others: Which activations without a guided form were called.
+        count: Number of calls of a ReLU.
+        others: Names of the other activations that were called.
     """
 
     def __init__(self) -> None:
@@ -79,8 +70,8 @@ class GuidedReLUs(TorchFunctionMode):
         name = called.removesuffix("_")
         if name in OTHERS:
             self.others.add(OTHERS[name])
-        if name in _KINDS:
-            given, ceiling, inplace = _KINDS[name](*args, **kwargs)
+        if name in _RELUS:
+            given, ceiling, inplace = _RELUS[name](*args, **kwargs)
             if ceiling is not None:
                 self.count += 1
                 return _Guided.apply(given, ceiling, inplace or called.endswith("_"))
@@ -88,7 +79,7 @@ class GuidedReLUs(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-_Call = tuple[Tensor, float | None, bool]  # its input, where it ends (None: no ReLU), in place?
+_Call = tuple[Tensor, float | None, bool]  # input, upper limit (None: no ReLU), in place?
 
 
 def _relu(input: Tensor, inplace: bool = False) -> _Call:
@@ -105,11 +96,11 @@ def _hardtanh(
     return input, max_val if min_val == 0 else None, inplace
 
 
-_KINDS: dict[str, Callable[..., _Call]] = {"relu": _relu, "relu6": _relu6, "hardtanh": _hardtanh}
+_RELUS: dict[str, Callable[..., _Call]] = {"relu": _relu, "relu6": _relu6, "hardtanh": _hardtanh}
 
 
 class _Guided(torch.autograd.Function):
-    """A ReLU up to ``ceiling``, with the guided backward pass."""
+    """A ReLU with an upper limit, with the guided backward pass."""
 
     @staticmethod
     def forward(ctx: Any, given: Tensor, ceiling: float, inplace: bool) -> Tensor:
@@ -126,7 +117,7 @@ class _Guided(torch.autograd.Function):
         return grad.clamp(min=0) * passes, None, None
 
 
-@torch.inference_mode(False)  # gradients are needed, in whatever mode the caller is
+@torch.inference_mode(False)  # gradients are needed, also when the caller is in inference mode
 def guided_gradients(
     model: Classifier | Model,
     images: Tensor,
@@ -134,19 +125,18 @@ def guided_gradients(
     *,
     batch_size: int | None = None,
 ) -> Attribution:
-    """The guided gradient of each image's class score; one forward and one backward pass.
+    """The guided gradient of each image's class logit; one forward and one backward pass.
 
     Args:
         model: A ``Classifier`` of a network with ReLUs, or such a network of images in [0, 1].
         images: Images in [0, 1], on any device; the gradients come back there.
-        classes: The class of each image whose score is followed; None for what the model says.
-        batch_size: How many images to send at a time; chosen from their size by default.
+        classes: The class to explain per image; None for the predicted ones.
+        batch_size: Images per batch; chosen from their size by default.
     """
-    question = ask("a guided gradient", model, images, classes, batch_size)
-    home = question.images.device
-    parts = [_guided(question.model, *batch) for batch in question.batches()]
-    values, chosen = zip(*parts, strict=True)
-    return Attribution(values=torch.cat(values).to(home), classes=torch.cat(chosen).to(home))
+    inputs = check_inputs("a guided gradient", model, images, classes, batch_size)
+    parts = [_guided(inputs.model, *batch) for batch in inputs.batches()]
+    values, chosen = (torch.cat(part).to(images.device) for part in zip(*parts, strict=True))
+    return Attribution(values=values, classes=chosen)
 
 
 def guided_gradcam(
@@ -157,14 +147,9 @@ def guided_gradcam(
     layer: str | nn.Module | None = None,
     batch_size: int | None = None,
 ) -> Attribution:
-    """Guided Grad-CAM of each image for its class; what Grad-CAM and a guided gradient cost.
+    """Guided Grad-CAM of each image for its class; two forward and two backward passes.
 
-    Args:
-        model: A ``Classifier`` of a network with ReLUs, or such a network of images in [0, 1].
-        images: Images in [0, 1], on any device; the products come back there.
-        classes: The class to look for in each image; None for what the model says it is.
-        layer: The layer of Grad-CAM, or its name; None for the one that ``find_layer`` finds.
-        batch_size: How many images to send at a time; chosen from their size by default.
+    ``layer`` is the layer of Grad-CAM; the other arguments are those of ``guided_gradients``.
     """
     guided = guided_gradients(model, images, classes, batch_size=batch_size)
     maps = gradcam(model, images, guided.classes, layer=layer, batch_size=batch_size)
@@ -176,22 +161,21 @@ def _guided(model: Classifier, images: Images, classes: Labels | None) -> tuple[
     with model.frozen(), torch.enable_grad():
         with GuidedReLUs() as relus:
             logits = model(images)
-        _check_bends(model, relus)
+        _check_activations(model, relus)
         classes = choose_classes(logits, images, classes)
-        total = pick(logits, classes)
+        total = sum_class_logits(logits, classes)
         (grad,) = torch.autograd.grad(total, images, materialize_grads=True)
     return grad.nan_to_num(0.0, 0.0, 0.0), classes
 
 
-def _check_bends(model: Classifier, relus: GuidedReLUs) -> None:
-    """Raise ``BadInput`` unless every activation of the network is some kind of ReLU."""
+def _check_activations(model: Classifier, relus: GuidedReLUs) -> None:
+    """Raise ``BadInput`` unless all activations of the network are ReLUs."""
     if relus.others:
         raise BadInput(
-            f"{model.name} uses {' and '.join(sorted(relus.others))}, and guided gradients are "
-            "defined for ReLUs alone; gradcam and layercam do without"
+            f"{model.name} uses {' and '.join(sorted(relus.others))}, but guided gradients are "
+            "defined for ReLUs only; use gradcam or layercam"
         )
     if not relus.count:
         raise BadInput(
-            f"{model.name} called no ReLU, and guided gradients are about nothing else; "
-            "gradcam and layercam need none"
+            f"{model.name} called no ReLU, but guided gradients need one; use gradcam or layercam"
         )

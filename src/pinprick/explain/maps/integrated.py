@@ -1,12 +1,11 @@
-"""Integrated gradients along the way from the clean image to the adversarial one.
+"""Integrated gradients along the path from the clean image to the adversarial one.
 
 Sundararajan, Taly, Yan: Axiomatic attribution for deep networks. ICML 2017.
 
     A_i = delta_i * mean over s in (0, 1) of  ds_c / dx_i (x + s * delta)
 
-``s_c`` is the score of the class. What the elements of an image are given adds up to the change of
-its score; an element that was not changed is given nothing. ``path.py`` has the integral. One
-forward and one backward pass per point.
+``s_c`` is the score of the class. The numbers of an image sum to the change of its score. Elements
+that did not change get zero. A point costs one forward and one backward pass.
 """
 
 from dataclasses import dataclass
@@ -15,9 +14,16 @@ import torch
 from torch import Tensor
 
 from pinprick.errors import BadInput
+from pinprick.explain.class_scores import GAUGES, Gauge, class_scores
+from pinprick.explain.maps.inputs import (
+    Classes,
+    MapInputs,
+    check_gradient,
+    check_inputs,
+    choose_classes,
+)
 from pinprick.explain.maps.maps import Attribution
-from pinprick.explain.maps.question import Classes, Question, ask, check_slope, choose_classes
-from pinprick.explain.path import GAUGES, Along, Gauge, Products, Rows, class_scores, integrate
+from pinprick.explain.path_integral import PathFractions, Products, Rows, integrate
 from pinprick.intake import check_images
 from pinprick.model import Classifier, Model
 from pinprick.settings import check_choice
@@ -26,11 +32,11 @@ from pinprick.types import Counts, Images, Labels, Logits, PerImage
 
 @dataclass(frozen=True)
 class PathAttribution(Attribution):
-    """What each element adds to the change of the score from the clean image to the other.
+    """What each element adds to the change of the score from clean to adversarial.
 
     Attributes:
-        change: How much the score changed in truth.
-        gap: By how much the sum is off, as a part of the change.
+        change: The measured change of the score.
+        gap: Difference between the sum of the numbers and ``change``, as a share of ``change``.
         steps: Points used per path.
     """
 
@@ -39,7 +45,7 @@ class PathAttribution(Attribution):
     steps: Counts
 
 
-@torch.inference_mode(False)  # gradients are needed, in whatever mode the caller is
+@torch.inference_mode(False)  # gradients are needed, also when the caller is in inference mode
 def integrated_gradients(
     model: Classifier | Model,
     images: Tensor,
@@ -58,21 +64,22 @@ def integrated_gradients(
         model: A ``Classifier``, or any network or function from images in [0, 1] to logits.
         images: Clean images in [0, 1], on any device; the numbers come back there.
         adv: The adversarial image of each.
-        classes: The class of each whose score is followed; None for what the model says of ``adv``.
-        gauge: How logits become scores, as in ``gauge.py``; "raw" for the logit itself.
+        classes: The class to explain per image; None for the predictions for ``adv``.
+        gauge: How logits become scores; see ``pinprick.explain.class_scores``.
         steps: Points per path in the first round.
-        max_steps: Points per path at most.
-        tolerance: The largest ``gap`` that needs no further round of three times the points.
-        batch_size: How many points of all paths to send at a time; chosen from their size by
-            default.
+        max_steps: Most points per path.
+        tolerance: Largest accepted ``gap``; above it, three times as many points are used.
+        batch_size: Points per batch, over all paths; chosen from the image size by default.
     """
     _check_settings(gauge, steps, max_steps, tolerance)
-    question = ask("an integrated gradient", model, images, classes, batch_size, needs="gradients")
+    inputs = check_inputs(
+        "an integrated gradient", model, images, classes, batch_size, needs="gradients"
+    )
     check_images(adv)
     if adv.shape != images.shape:
         raise BadInput(f"adv must have the shape {tuple(images.shape)}, got {tuple(adv.shape)}")
-    with question.model.frozen():
-        paths = _Paths(question, adv.detach().clone().to(images.device), gauge)
+    with inputs.model.frozen():
+        paths = _Paths(inputs, adv.detach().clone().to(images.device), gauge)
         found = integrate(
             paths.products,
             paths.change.unsqueeze(1),
@@ -81,7 +88,7 @@ def integrated_gradients(
             steps=steps,
             max_steps=max_steps,
             gap=tolerance,
-            block=question.batch_size,
+            block=inputs.batch_size,
         )
     off = (found.parts.sum(dim=(1, 2)) - paths.change).abs()
     return PathAttribution(
@@ -96,29 +103,29 @@ def integrated_gradients(
 class _Paths:
     """The straight paths from clean to adversarial images."""
 
-    def __init__(self, question: Question, adv: Images, gauge: Gauge) -> None:
-        self.model, self.images, size = question.model, question.images, question.batch_size
+    def __init__(self, inputs: MapInputs, adv: Images, gauge: Gauge) -> None:
+        self.model, self.images, size = inputs.model, inputs.images, inputs.batch_size
         self.adv, self.gauge = adv, gauge
         with torch.no_grad():
-            after = torch.cat([self._ask(part) for part in adv.split(size)])
-            before = torch.cat([self._ask(part) for part in self.images.split(size)])
-        self.classes: Labels = choose_classes(after, adv, question.classes)
+            after = torch.cat([self._logits(part) for part in adv.split(size)])
+            before = torch.cat([self._logits(part) for part in self.images.split(size)])
+        self.classes: Labels = choose_classes(after, adv, inputs.classes)
         self.change: PerImage = self._score(after, self.classes) - self._score(before, self.classes)
 
-    def products(self, rows: Rows, where: Along) -> Products:
-        """Change times gradient of the score at one point for each entry of ``rows``."""
+    def products(self, rows: Rows, fractions: PathFractions) -> Products:
+        """Change times gradient of the score at one point per entry of ``rows``."""
         clean, adv = self.images[rows], self.adv[rows]
-        points = torch.lerp(clean, adv, where.to(adv.dtype).view(-1, 1, 1, 1)).requires_grad_()
+        points = torch.lerp(clean, adv, fractions.to(adv.dtype).view(-1, 1, 1, 1)).requires_grad_()
         with torch.enable_grad():
-            logits = self._ask(points)
-            check_slope(logits)
+            logits = self._logits(points)
+            check_gradient(logits)
             total = self._score(logits, self.classes[rows]).sum()
             (grad,) = torch.autograd.grad(total, points, materialize_grads=True)
         return ((adv - clean) * grad.nan_to_num(0.0, 0.0, 0.0)).flatten(1).unsqueeze(2)
 
-    def _ask(self, images: Images) -> Logits:
-        home = images.device
-        return self.model(images.to(self.model.device or home)).to(home)
+    def _logits(self, images: Images) -> Logits:
+        device = self.model.device or images.device
+        return self.model(images.to(device)).to(images.device)
 
     def _score(self, logits: Logits, classes: Labels) -> PerImage:
         return class_scores(logits, classes.unsqueeze(1), self.gauge).squeeze(1)
@@ -128,7 +135,7 @@ def _check_settings(gauge: str, steps: int, max_steps: int, tolerance: float) ->
     check_choice("gauge of an integrated gradient", gauge, GAUGES)
     if steps < 1 or max_steps < steps:
         raise BadInput(
-            f"steps must be at least 1 and max_steps no less, got {steps} and {max_steps}"
+            f"integrated gradients need 1 <= steps <= max_steps, got {steps} and {max_steps}"
         )
     if not tolerance > 0:
         raise BadInput(f"tolerance must be above 0, got {tolerance}")

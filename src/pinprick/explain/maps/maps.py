@@ -1,4 +1,4 @@
-"""What an explanation gives: maps of where the evidence is, and what each value adds to it."""
+"""The results of this folder: maps of where a class is seen, and one number per element."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pinprick.errors import BadInput
 from pinprick.parts.largest import open_largest
 from pinprick.types import Images, Labels, Mask
 
-SMALL = 64  # pixels per side up to which an image is small
+SMALL = 64  # most pixels per side of a small image
 
 PixelMaps = Float[Tensor, "batch height width"]
 PixelMasks = Bool[Tensor, "batch height width"]
@@ -19,16 +19,16 @@ PixelMasks = Bool[Tensor, "batch height width"]
 
 @dataclass(frozen=True)
 class Maps:
-    """One map for each image, as large as the image; no value is below zero.
+    """One map per image, as large as the image; no value is negative.
 
-    Values are as the method gives them, so that those of one class and model can be compared;
-    ``scaled`` and ``shares`` are the two usual ways to normalise.
+    Values are not normalised, so that maps of one class and model can be compared. ``scaled`` and
+    ``shares`` are the two usual ways to normalise.
 
     Attributes:
-        values: The maps, brought to the size of the images by bilinear interpolation.
-        coarse: The same as the layer saw them.
-        classes: The class that each map is for.
-        layer: Name of the layer they were taken from.
+        values: The maps, enlarged to the images by bilinear interpolation.
+        coarse: The maps at the resolution of the layer.
+        classes: The class of each map.
+        layer: Name of the layer.
         method: "Grad-CAM" or "LayerCAM".
     """
 
@@ -43,21 +43,21 @@ class Maps:
 
     @property
     def empty(self) -> Mask:
-        """Maps that are zero everywhere and say nothing; to be kept out of averages."""
+        """Maps that are zero everywhere; leave them out of averages."""
         return ~(self.coarse > 0).flatten(1).any(dim=1)
 
     @property
     def scaled(self) -> PixelMaps:
-        """In [0, 1], the largest value of each map at 1; an empty map stays zero."""
+        """Maps divided by their largest value; an empty map stays zero."""
         return _divided(self.values, self.values.flatten(1).amax(dim=1))
 
     @property
     def shares(self) -> PixelMaps:
-        """Each map adding up to 1 over its pixels; an empty map stays zero."""
+        """Maps divided by their sum over all pixels; an empty map stays zero."""
         return _divided(self.values, self.values.flatten(1).sum(dim=1))
 
     def top(self, share: float = 0.2) -> PixelMasks:
-        """The pixels with the largest values, as many as ``share`` of the image, none at zero."""
+        """The ``share`` of the pixels with the largest values, without zeros."""
         if not 0 < share <= 1:
             raise BadInput(f"share must be above 0 and at most 1, got {share}")
         flat = self.values.flatten(1)
@@ -68,11 +68,11 @@ class Maps:
 
 @dataclass(frozen=True)
 class Attribution:
-    """A signed number for each element (channel value) of each image.
+    """One signed number per element of each image.
 
     Attributes:
         values: The numbers.
-        classes: The class that each image's are for.
+        classes: The class of each image's numbers.
     """
 
     values: Images
@@ -83,7 +83,7 @@ class Attribution:
 
     @property
     def empty(self) -> Mask:
-        """Images whose numbers are all zero, which say nothing; to be kept out of averages."""
+        """Images whose numbers are all zero; leave them out of averages."""
         return ~(self.values != 0).flatten(1).any(dim=1)
 
     @property

@@ -1,7 +1,7 @@
-"""The changed pixels of an explanation with their old and new values: listed, saved, put back.
+"""The changed pixels of an explanation with their old and new values: save, load, rebuild.
 
-An explanation lists them per group, so that the adversarial image can be rebuilt from the clean
-one, bit for bit. A dense attack changes too many for a JSON file; they go to a file of their own.
+An explanation lists them per group, so that the adversarial image can be rebuilt from the clean one
+bit for bit. A dense attack changes too many pixels for a JSON file; they have their own file.
 """
 
 from dataclasses import replace
@@ -22,14 +22,14 @@ def rebuild(explanation: Explanation, clean: Picture) -> Picture:
     """The adversarial image that was explained, from its clean image.
 
     Args:
-        explanation: One that lists its pixels.
+        explanation: An explanation that lists its pixels.
         clean: The clean image as the model got it, in [0, 1].
     """
     listed = sum(len(group.pixels) for group in explanation.groups)
     if listed != explanation.changed_pixels:
         raise BadInput(
             f"the explanation lists {listed} of {explanation.changed_pixels} changed pixels; "
-            "read the others with load_changes"
+            "load the others with load_changes"
         )
     adversarial = clean.clone()
     if not listed:
@@ -41,17 +41,17 @@ def rebuild(explanation: Explanation, clean: Picture) -> Picture:
         raise BadInput(f"an image of shape {tuple(clean.shape)} is not the one that was explained")
     found = clean[:, rows, columns].T.cpu().double()
     if not torch.equal(found, before):
-        number = int((found != before).any(dim=1).nonzero()[0])
+        row = int((found != before).any(dim=1).nonzero()[0])
         raise BadInput(
-            f"the clean image has {found[number].tolist()} at pixel {pixels[number].tolist()}, but "
-            f"{before[number].tolist()} was explained; pass the image as the model got it"
+            f"the clean image has {found[row].tolist()} at pixel {pixels[row].tolist()}, but the "
+            f"explanation has {before[row].tolist()}; pass the image as the model got it"
         )
     adversarial[:, rows, columns] = after.T.to(clean)
     return adversarial
 
 
 def without_pixels(explanation: Explanation) -> Explanation:
-    """The same without the lists of its changed pixels, which are very many in dense attacks."""
+    """The same without the lists of its changed pixels, which are long for dense attacks."""
     groups = (replace(group, pixels=(), before=(), after=()) for group in explanation.groups)
     return replace(explanation, groups=tuple(groups))
 
@@ -81,22 +81,24 @@ def load_changes(explanation: Explanation, path: Path) -> Explanation:
     groups = []
     for group in explanation.groups:
         own = numbers == group.number
-        places = tuple((row, column) for row, column in pixels[own].tolist())
         groups.append(
             replace(
-                group, pixels=places, before=as_values(before[own]), after=as_values(after[own])
+                group,
+                pixels=tuple((row, column) for row, column in pixels[own].tolist()),
+                before=as_values(before[own]),
+                after=as_values(after[own]),
             )
         )
     return replace(explanation, groups=tuple(groups))
 
 
 def as_values(values: Tensor) -> Values:
-    """Channel values of pixels, (pixels, channels), in plain numbers."""
+    """A tensor of (pixels, channels) as plain numbers."""
     return tuple(tuple(pixel) for pixel in values.tolist())
 
 
 def _tensors(explanation: Explanation) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Pixels, their groups, and their old and new values, in double precision."""
+    """Pixels, their groups, and their old and new values in double precision."""
     groups = explanation.groups
     numbers = [group.number for group in groups for _ in group.pixels]
     return (

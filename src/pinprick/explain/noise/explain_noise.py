@@ -1,31 +1,30 @@
-"""Obscuring and leading noise: what each group of changed pixels does to the two classes.
+"""Obscuring and leading noise: the effect of each group of changed pixels on two classes.
 
-A few pixels can mislead in two ways: they cover what the true class is seen by, or they add what
-another class is seen by. Both are measured here, group by group, as changes of the scores of these
-two classes: by Shapley values, which are what is reported; by ablation and along the straight path
-beside them; and by where the groups lie on maps of the two classes, if maps are given.
+A few pixels can mislead in two ways. They hide evidence for the true class (obscuring), or they add
+evidence for another class (leading). Both are measured per group as changes of the two classes'
+scores. Shapley values are what is reported. Ablation and the path integral check them. With maps of
+the two classes, a spatial test compares the groups with where the evidence is.
 
-All passes are counted for each image. Forward-only ones run without a graph, in blocks over all
-images and all their coalitions.
+All passes are counted per image.
 """
 
 import torch
 from torch import Tensor
 
 from pinprick.errors import BadInput, NoAnswer
+from pinprick.explain.class_scores import rivals
 from pinprick.explain.maps.maps import SMALL, PixelMaps
 from pinprick.explain.noise.assemble import assemble
-from pinprick.explain.noise.coalitions import Coalitions, ablate, add_one_by_one
+from pinprick.explain.noise.coalitions import Coalitions
+from pinprick.explain.noise.cross_checks import ablate, path_effects
 from pinprick.explain.noise.explanation import Explanation
 from pinprick.explain.noise.groups import Groups, connected_groups, join_groups, single_pixels
-from pinprick.explain.noise.labels import label_effects, open_labels
+from pinprick.explain.noise.labels import label_effects, undecided_labels
 from pinprick.explain.noise.measured import Measured
-from pinprick.explain.noise.path_effects import path_effects
 from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.explain.noise.shapley import shapley_values
 from pinprick.explain.noise.spatial import Spatial, spatial_test
-from pinprick.explain.noise.sufficiency import ask_families, spare_pixels
-from pinprick.explain.path import Integral, rivals
+from pinprick.explain.noise.sufficiency import add_one_by_one, measure_families, spare_pixels
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.numerical_noise import confirm, guarded, largest_noise
 from pinprick.problem import Problem
@@ -42,14 +41,15 @@ def explain_noise(
     adversarial_maps: Tensor | None = None,
     control_maps: Tensor | None = None,
 ) -> tuple[Explanation, ...]:
-    """Explain what each group of changed pixels does, for every image of a result.
+    """Measure the effect of each group of changed pixels, for every image of a result.
 
-    Images whose attack failed are explained as failed; where nothing changed there are no groups.
+    Failed images are explained too, with the status "failed". Images without a change have no
+    groups.
 
     Args:
-        result: What an attack gave, best polished: ``polish(result, model, unit="pixels")``.
+        result: The result of an attack, best polished: ``polish(result, model, unit="pixels")``.
         model: The model that was attacked.
-        settings: How pixels are grouped, asked about and labelled; the defaults if None.
+        settings: How pixels are grouped, evaluated and labelled; the defaults if None.
         true_maps: Maps of the clean images for their labels, (batch, height, width), not negative.
         adversarial_maps: Maps of the adversarial images for ``rivals(result)``.
         control_maps: Maps of the clean images for ``rivals(result)``.
@@ -60,14 +60,14 @@ def explain_noise(
     result = confirm(result, classifier)
     maps = (true_maps, adversarial_maps, control_maps)
     _check_maps(maps, result)
-    here = classifier.device or result.images.device
-    numbers = torch.arange(len(result), device=result.images.device)
+    device = classifier.device or result.images.device
+    indices = torch.arange(len(result), device=result.images.device)
     size = int(result.batch_size.max()) if len(result) else 1
     explanations: list[Explanation] = []
     with classifier.frozen(), torch.inference_mode(False):
-        for rows in numbers.split(size) if len(result) else ():
-            part = result[rows].to(here)
-            some = [None if of is None else of[rows.to(of.device)].to(here) for of in maps]
+        for rows in indices.split(size) if len(result) else ():
+            part = result[rows].to(device)
+            some = [None if of is None else of[rows.to(of.device)].to(device) for of in maps]
             explanations += _explain(part, classifier, settings, some)
     return tuple(explanations)
 
@@ -78,15 +78,15 @@ def _explain(
     settings: NoiseSettings,
     maps: list[Tensor | None],
 ) -> list[Explanation]:
-    """One batch; images in which nothing changed cost no passes."""
+    """The explanations of one batch; images without a change cost no passes."""
     changed = (result.adversarial != result.images).flatten(1).any(dim=1)
     if not changed.any():
         return assemble(result, settings, None)
     part = result[changed]
     some = [None if of is None else of[changed] for of in maps]
-    known = iter(assemble(part, settings, _measure(part, model, settings, some)))
-    others = iter(assemble(result[~changed], settings, None))
-    return [next(known if one else others) for one in changed.tolist()]
+    measured = iter(assemble(part, settings, _measure(part, model, settings, some)))
+    unchanged = iter(assemble(result[~changed], settings, None))
+    return [next(measured if one else unchanged) for one in changed.tolist()]
 
 
 def _measure(
@@ -97,13 +97,13 @@ def _measure(
 ) -> Measured:
     size = result.delta.abs().sum(dim=1)
     groups = group_pixels(result, settings)
-    slopes = gives(model.access, "gradients") and settings.path_steps > 0
+    with_path = gives(model.access, "gradients") and settings.path_steps > 0
     problem = Problem(
         model,
         result.images,
-        guarded(result.goal, largest_noise(result), looks=3),  # one more than in polishing
+        guarded(result.goal, largest_noise(result), looks=3),  # one look more than in polishing
         Streams(settings.seed, result.ids),
-        gradients=slopes,
+        gradients=with_path,
         clean_logits=result.clean_logits,
     )
     led_to = rivals(result)
@@ -123,13 +123,16 @@ def _measure(
         error=settings.error,
         least_pairs=settings.least_pairs,
         max_pairs=settings.max_pairs,
-        is_open=lambda rows, effects, covariance: open_labels(
+        is_undecided=lambda rows, effects, covariance: undecided_labels(
             effects, tolerance[rows], settings.ratio, covariance
         ),
     )
     kinds = label_effects(shapley.effects, tolerance, settings.ratio, shapley.covariance)
     ablation = ablate(coalitions)
-    path = _path(coalitions, settings) if slopes else None
+    path = None
+    if with_path:
+        steps, max_steps = settings.path_steps, settings.max_path_steps
+        path = path_effects(coalitions, steps=steps, max_steps=max_steps)
     measured = Measured(
         groups=groups,
         size=size,
@@ -142,8 +145,8 @@ def _measure(
         ablation_kinds=label_effects(ablation.both, tolerance, settings.ratio),
         path=path,
         path_kinds=None if path is None else label_effects(path.parts, tolerance, settings.ratio),
-        build=add_one_by_one(coalitions, shapley.effects),
-        sufficiency=ask_families(coalitions, kinds),
+        stages=add_one_by_one(coalitions, shapley.effects),
+        sufficiency=measure_families(coalitions, kinds),
         spatial=_spatial(groups, size, maps, settings),
         spare=spare_pixels(coalitions, result.success, settings.max_spare),
         forwards=problem.tally.forwards,
@@ -158,7 +161,7 @@ def _measure(
 
 
 def check_scores(model: Classifier) -> None:
-    """Raise ``BadInput`` where the model gives classes alone: what hides one shows the other."""
+    """Raise ``BadInput`` if the model gives labels only: effects are changes of scores."""
     if not gives(model.access, "scores"):
         raise BadInput(
             f"an explanation needs scores, but {model.name} gives {model.access} alone; "
@@ -167,7 +170,7 @@ def check_scores(model: Classifier) -> None:
 
 
 def group_pixels(result: AttackResult, settings: NoiseSettings) -> Groups:
-    """The groups of changed pixels of each image, as ``settings`` want them."""
+    """The groups of changed pixels of each image."""
     changed = (result.adversarial != result.images).any(dim=1)
     if settings.grouping == "pixels":
         groups = single_pixels(changed)
@@ -177,10 +180,6 @@ def group_pixels(result: AttackResult, settings: NoiseSettings) -> Groups:
             radius = 1 if max(changed.shape[1:]) <= SMALL else 3
         groups = connected_groups(changed, radius)
     return join_groups(groups, result.delta.abs().sum(dim=1), settings.max_groups)
-
-
-def _path(coalitions: Coalitions, settings: NoiseSettings) -> Integral:
-    return path_effects(coalitions, steps=settings.path_steps, max_steps=settings.max_path_steps)
 
 
 def _spatial(
@@ -196,7 +195,9 @@ def _check_maps(maps: tuple[Tensor | None, ...], result: AttackResult) -> None:
     names = ("true_maps", "adversarial_maps", "control_maps")
     if (maps[0] is None) != (maps[1] is None) or (maps[0] is None and maps[2] is not None):
         given = [name for name, of in zip(names, maps, strict=True) if of is not None]
-        raise BadInput(f"true_maps and adversarial_maps go together; got {' and '.join(given)}")
+        raise BadInput(
+            f"pass true_maps and adversarial_maps together; got {' and '.join(given)} only"
+        )
     wanted = (len(result), *result.images.shape[2:])
     for name, of in zip(names, maps, strict=True):
         if of is None:
@@ -205,4 +206,4 @@ def _check_maps(maps: tuple[Tensor | None, ...], result: AttackResult) -> None:
             shape = tuple(of.shape) if isinstance(of, Tensor) else type(of).__name__
             raise BadInput(f"{name} must be a tensor of shape {wanted}, got {shape}")
         if not of.isfinite().all() or (of < 0).any():
-            raise BadInput(f"{name} must be finite and nowhere below zero")
+            raise BadInput(f"{name} must be finite and not negative")

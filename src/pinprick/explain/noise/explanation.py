@@ -1,7 +1,7 @@
-"""The explanation of one adversarial image, in plain numbers, with nothing left to work out.
+"""The explanation of one adversarial image in plain numbers, ready for JSON.
 
-Effects are changes of scores: *obscuring* is how far the score of the true class falls, *leading*
-how far that of the other class rises. Their sum is how far the margin between the two falls.
+Effects are changes of scores. *Obscuring* is the decrease of the true class's score. *Leading* is
+the increase of the rival's score. Their sum is the decrease of the margin between the two.
 """
 
 import math
@@ -13,18 +13,18 @@ from pinprick.errors import BadInput
 
 Status = Literal["fooled", "failed", "skipped"]
 Values = tuple[tuple[float, ...], ...]  # channel values per pixel
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What one group does, by one definition.
+    """The effect of one group, by one definition.
 
     Attributes:
         obscuring, leading: See above.
         margin: Their sum.
-        balance: Their difference over the sum of their sizes: 1 all obscuring, -1 all leading; 0
-            where both are zero.
-        label: One of ``pinprick.explain.noise.labels.LABELS``, by its rule.
+        balance: ``(obscuring - leading) / (|obscuring| + |leading|)``; 0 if both are zero.
+        label: One of ``pinprick.explain.noise.labels.LABELS``.
     """
 
     obscuring: float
@@ -36,7 +36,7 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleyEffect(Effect):
-    """The definition that is reported; standard errors are 0 where it is exact."""
+    """The Shapley value, which is what is reported; standard errors are 0 if it is exact."""
 
     obscuring_error: float
     leading_error: float
@@ -45,7 +45,7 @@ class ShapleyEffect(Effect):
 
 @dataclass(frozen=True, kw_only=True)
 class AblationEffect(Effect):
-    """The mean of both sides, and each of them."""
+    """The mean of removal and insertion, and each of them."""
 
     removed_obscuring: float
     removed_leading: float
@@ -54,14 +54,14 @@ class AblationEffect(Effect):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class MapLabel:
     """Where a group lies on the two maps.
 
     Attributes:
-        label: One of ``pinprick.explain.noise.spatial.PLACES``.
+        label: One of ``pinprick.explain.noise.spatial.MAP_LABELS``.
         true_share, adversarial_share: Share of its change in the top area of either map.
-        strict: "obscuring" or "leading" if the effect (Shapley) says so and the place agrees, in
-            the top area of the true class's map or of the other's; else "".
+        strict: "obscuring" or "leading" if its Shapley value has that label and it lies in the top
+            area of the map of that class; else "".
     """
 
     label: str
@@ -72,17 +72,17 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """A group of changed pixels and what it does.
+    """A group of changed pixels and its effects.
 
     Attributes:
         number: From 0, in reading order.
-        pixels: Row and column of each; empty where ``without_pixels`` dropped the lists.
+        pixels: Row and column of each; empty after ``without_pixels``.
         before, after: Channel values of each pixel in the clean and in the adversarial image.
-        centre: Row and column of its centre, each pixel as heavy as its change.
+        centre: Row and column of its centre, weighted by the size of the change.
         box: First row, first column, last row, last column.
-        weight: Its share of the l1 size of the whole change.
-        shapley, ablation, path: Its effects by three definitions; no path without gradients.
-        place: Where it lies; None without maps.
+        weight: Its share of the l1 norm of the whole change.
+        shapley, ablation, path: Effects by three definitions; ``path`` is None without gradients.
+        place: Where it lies on the maps; None without maps.
     """
 
     number: int
@@ -95,18 +95,19 @@ class Group:
     shapley: ShapleyEffect
     ablation: AblationEffect
     path: Effect | None
-    place: Place | None
+    place: MapLabel | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
-    """What the model says of one image between clean and adversarial.
+class ModelOutput:
+    """The model's answer for one image between clean and adversarial.
 
     Attributes:
-        guess: The class it takes it for.
-        margin: How far the true class is ahead of the other one; below zero behind.
-        true_score, adversarial_score: Of the two classes, in the gauge of the explanation.
-        true_probability, adversarial_probability: Of the two classes.
+        guess: The predicted class.
+        margin: Logit of the true class minus logit of the rival.
+        true_score, adversarial_score: Scores of the true class and of the rival, in the gauge of
+            the explanation.
+        true_probability, adversarial_probability: Their softmax probabilities.
     """
 
     guess: int
@@ -119,21 +120,21 @@ class State:
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """What some groups do alone, or what is left without them.
+    """The effect of some groups alone, or of all other groups without them.
 
     Attributes:
         name: One of ``pinprick.explain.noise.sufficiency.FAMILIES``.
         size: How many groups the family has; 0 is no test.
-        changed: Numbers of the groups that are changed in the image asked about.
-        state: What the model says of it.
-        leaves: It is not taken for the true class.
-        reaches: It is taken for the other class.
+        changed: Numbers of the groups that are changed in the tested image.
+        state: The model's answer for that image.
+        leaves: The prediction is not the true class.
+        reaches: The prediction is the rival.
     """
 
     name: str
     size: int
     changed: tuple[int, ...]
-    state: State
+    state: ModelOutput
     leaves: bool
     reaches: bool
 
@@ -143,12 +144,12 @@ class MapTest:
     """Where the whole change lies on the maps; see ``pinprick.explain.noise.spatial``.
 
     Attributes:
-        true_lift, true_p: On the clean image's map for the true class; NaN if that is zero.
-        adversarial_lift, adversarial_p: On the adversarial image's map for the other class.
-        control_lift, control_p: On the clean image's map for the other class; NaN if not given.
+        true_lift, true_p: On the clean image's map for the true class; NaN if the map is zero.
+        adversarial_lift, adversarial_p: On the adversarial image's map for the rival.
+        control_lift, control_p: On the clean image's map for the rival; NaN if not given.
         inside_share, inside_chance, inside_p: Share of changed pixels in the top area of the true
-            class's map, what chance would give, and the share of shifts that reach it.
-        no_true_map, no_adversarial_map: The map was zero everywhere and says nothing.
+            class's map, the share by chance, and the share of shifts that reach it.
+        no_true_map, no_adversarial_map: The map is zero everywhere.
     """
 
     true_lift: float
@@ -168,43 +169,43 @@ class MapTest:
 class Explanation:
     """Why one adversarial image misleads, group by group.
 
+    Defaults are the values of an image in which no pixel changed.
+
     Attributes:
-        id: The number of the image.
-        model, attack: What was attacked, and by what with which settings.
-        status: "fooled", "failed" (the goal is not met; explained all the same) or "skipped" (met
-            before the attack, so that there is nothing to explain).
+        id: The index of the image.
+        model, attack: The attacked model; the attack with its settings.
+        status: "fooled"; "failed": the goal is not met, explained all the same; "skipped": the goal
+            was met before the attack, so there is nothing to explain.
         remark: Why it failed, where that is known.
         label: The true class.
-        target: The class that was wanted; None if any other would do.
-        rival: The class that leading is about: the target, or else the one the adversarial image is
-            taken for, or the one nearest to it if it is still taken for the true class.
-        clean, adversarial: What the model says of both.
-        settings: Those of the explanation.
+        target: The class to reach; None if untargeted.
+        rival: The class that leading refers to; see ``pinprick.rivals``.
+        clean, adversarial: The model's answers for both images.
+        settings: The settings of the explanation.
         gauge: How logits became scores.
-        changed_pixels, changed_elements: Places and channel values that differ.
-        spare_pixels: Changed pixels that can be spared, each by itself; 0 means minimal, None that
-            it is not known (a failed attack, or too many pixels to try each).
-        most_spare_pixels: At most so many can be; the same where it is known. Less than all pixels
-            where polishing tried some of them last; None for a failed attack.
-        polished: What was counted when the result was polished; "" if it was not.
-        settled: Polishing went on until nothing could be spared; False where it was cut off after
-            so many passes, None where nothing was polished.
+        changed_pixels, changed_elements: Number of pixels and of elements that differ.
+        spare_pixels: Number of changed pixels that can be restored, each by itself. Zero means
+            minimal. None if not tested: a failed attack, or too many pixels.
+        most_spare_pixels: Upper bound on ``spare_pixels``, by what polishing tested; None for a
+            failed attack.
+        polished: The unit by which the result was polished; "" if it was not.
+        settled: Polishing has finished; False if its budget ran out, None without polishing.
         obscuring, leading, margin: The whole change of both scores, and their sum.
-        obscuring_share: ``obscuring / margin``; outside [0, 1] where the two work against each
-            other, NaN where the margin did not change.
-        tolerance: Below this an effect is too little to count.
-        ratio: How many times larger than the other an effect must be.
-        method: "exact" or "sampled"; "none" where nothing changed.
+        obscuring_share: ``obscuring / margin``. It is outside [0, 1] where the two have opposite
+            signs, and NaN where the margin did not change.
+        tolerance: Effects up to this size count as zero.
+        ratio: How many times larger than the other effect an effect must be to name a group.
+        method: "exact" or "sampled"; "none" if no pixel changed.
         pairs: Most pairs of orders drawn for a group; 0 if exact.
         largest_error: Largest standard error of a Shapley value, as a share of ``margin``.
-        shapley_gap, ablation_gap, path_gap: What the effects of all groups leave of ``margin``, as
-            a share of it. That of Shapley values is 0, but for rounding, if exact or if all
-            groups have as many pairs. NaN where ``margin`` did not change, and without a path.
+        shapley_gap, ablation_gap, path_gap: ``1 - (sum of the groups' effects) / margin``. That of
+            Shapley values is 0, except for rounding, if they are exact or all groups have equally
+            many pairs. NaN where ``margin`` did not change, and without a path integral.
         path_steps: Points of the path integral.
         groups: In the order of their numbers.
         order: Numbers of the groups, the largest Shapley effect on the margin first.
-        stages: The clean image, and after each group in this order is added.
-        families: Sufficiency and necessity; empty where nothing changed.
+        stages: The model's answers for the clean image and after each group in this order.
+        families: Sufficiency and necessity; empty if no pixel changed.
         maps: Where the change lies; None without maps.
         forwards, backwards: Passes that the explanation took.
     """
@@ -217,64 +218,58 @@ class Explanation:
     label: int
     target: int | None
     rival: int
-    clean: State
-    adversarial: State
+    clean: ModelOutput
+    adversarial: ModelOutput
     settings: dict[str, Any]
     gauge: str
     changed_pixels: int
     changed_elements: int
-    spare_pixels: int | None
-    most_spare_pixels: int | None
+    spare_pixels: int | None = None
+    most_spare_pixels: int | None = None
     polished: str
     settled: bool | None
-    obscuring: float
-    leading: float
-    margin: float
-    obscuring_share: float
-    tolerance: float
+    obscuring: float = 0.0
+    leading: float = 0.0
+    margin: float = 0.0
+    obscuring_share: float = math.nan
+    tolerance: float = 0.0
     ratio: float
-    method: Literal["exact", "sampled", "none"]
-    pairs: int
-    largest_error: float
-    shapley_gap: float
-    ablation_gap: float
-    path_gap: float
-    path_steps: int
-    groups: tuple[Group, ...]
-    order: tuple[int, ...]
-    stages: tuple[State, ...]
-    families: tuple[Family, ...]
-    maps: MapTest | None
-    forwards: int
-    backwards: int
+    method: Literal["exact", "sampled", "none"] = "none"
+    pairs: int = 0
+    largest_error: float = 0.0
+    shapley_gap: float = math.nan
+    ablation_gap: float = math.nan
+    path_gap: float = math.nan
+    path_steps: int = 0
+    groups: tuple[Group, ...] = ()
+    order: tuple[int, ...] = ()
+    stages: tuple[ModelOutput, ...]
+    families: tuple[Family, ...] = ()
+    maps: MapTest | None = None
+    forwards: int = 0
+    backwards: int = 0
 
     @property
     def minimal(self) -> bool | None:
-        """No changed pixel can be spared; None if that was not looked at."""
+        """No changed pixel can be restored; None if that was not tested."""
         return None if self.spare_pixels is None else self.spare_pixels == 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; what is not a finite number is None."""
+        """Plain data for JSON; NaN and infinity become None."""
         plain: dict[str, Any] = to_plain(self)
         return plain
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Explanation":
-        """The explanation that ``to_dict`` gave."""
+        """The explanation that ``to_dict`` wrote."""
         return from_plain(cls, data)
 
 
-# Nested dataclasses as plain data for JSON, and back.
-#
-# What is not a finite number has no place in JSON: it becomes None, and comes back as NaN where the
-# field is a number.
-
-
-T = TypeVar("T")
-
-
 def to_plain(value: Any) -> Any:
-    """Dictionaries, lists, numbers and text alone."""
+    """Nested dataclasses as dictionaries, lists, numbers and text.
+
+    JSON has no NaN and no infinity: they become None. ``from_plain`` reads None in a number as NaN.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
@@ -287,11 +282,14 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(cls: type[T], data: Any) -> T:
-    """The dataclass ``cls`` that ``to_plain`` made ``data`` of."""
+    """The dataclass ``cls`` from the ``data`` that ``to_plain`` made of it."""
     known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
     if not isinstance(data, dict) or set(data) != known:
         wrong = set(data) ^ known if isinstance(data, dict) else {type(data).__name__}
-        raise BadInput(f"this is no {cls.__name__} as pinprick writes it: see {sorted(wrong)[:3]}")
+        raise BadInput(
+            f"this is no {cls.__name__} as pinprick writes it: "
+            f"missing or unknown {sorted(wrong)[:3]}"
+        )
     hints = get_type_hints(cls)
     return cls(**{name: _field(hints[name], data[name]) for name in known})
 

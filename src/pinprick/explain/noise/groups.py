@@ -1,7 +1,11 @@
-"""Connected groups of changed pixels, for a whole batch at a time.
+"""Groups of changed pixels, for a whole batch at a time.
 
-Two changed pixels belong to one group if they touch, corners included, once each has grown by
-``radius`` on all sides. Groups are numbered in reading order.
+Two changed pixels are connected if they touch, corners included, after each is dilated by
+``radius``. Groups are numbered in reading order.
+
+Too many groups are joined by k-means on their centres, weighted by the size of their change. Groups
+stay whole. The first cluster centre is the heaviest group. Each further one is the group with the
+largest product of weight and squared distance to the centres so far. Nothing is random.
 """
 
 from dataclasses import dataclass
@@ -15,15 +19,22 @@ from pinprick.types import Counts
 
 Changed = Bool[Tensor, "batch height width"]
 Index = Int[Tensor, "batch height width"]
+GroupCentres = Float[Tensor, "batch group 2"]  # row and column
+ClusterCentres = Float[Tensor, "batch cluster 2"]
+Weights = Float[Tensor, "batch group"]
+
+_K_MEANS_ROUNDS = 25
+_EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"  # the same in any batch
+_DISTANCES_AT_ONCE = 2**24
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Which pixels belong together.
+    """The groups of a batch.
 
     Attributes:
-        index: The number of each pixel's group; -1 where nothing changed.
-        count: How many groups each image has.
+        index: The number of each pixel's group; -1 for unchanged pixels.
+        count: The number of groups per image.
     """
 
     index: Index
@@ -31,90 +42,77 @@ class Groups:
 
     @property
     def most(self) -> int:
-        """The most groups of any image, and one at least."""
+        """The largest number of groups of any image, at least one."""
         return max(1, int(self.count.max())) if len(self.count) else 1
 
     def total(self, values: Float[Tensor, "batch height width"]) -> Float[Tensor, "batch group"]:
-        """Values added up over the pixels of each group, in double precision."""
+        """The sum of ``values`` over the pixels of each group, in double precision."""
         sums = values.new_zeros(len(values), self.most + 1, dtype=torch.double)
         sums.scatter_add_(1, self.index.flatten(1) + 1, values.flatten(1).double())
         return sums[:, 1:]
 
 
 def connected_groups(changed: Changed, radius: int) -> Groups:
-    """The connected groups of ``changed`` pixels, grown by ``radius`` before they are joined."""
-    grown = changed
+    """The connected groups of ``changed`` pixels after dilation by ``radius``."""
+    dilated = changed
     if radius:
         wide = 2 * radius + 1
-        grown = F.max_pool2d(changed.float(), wide, stride=1, padding=radius) > 0
-    return number_in_order(_first_place(grown), changed)
+        dilated = F.max_pool2d(changed.float(), wide, stride=1, padding=radius) > 0
+    return number_in_order(_first_pixel(dilated), changed)
 
 
 def single_pixels(changed: Changed) -> Groups:
     """Every changed pixel as a group of its own."""
-    place = torch.arange(changed[0].numel(), device=changed.device).expand(len(changed), -1)
-    return number_in_order(place.view_as(changed), changed)
+    pixel = torch.arange(changed[0].numel(), device=changed.device).expand(len(changed), -1)
+    return number_in_order(pixel.view_as(changed), changed)
 
 
 def number_in_order(name: Index, changed: Changed) -> Groups:
-    """Groups in reading order, from any name below height x width that each pixel goes by."""
+    """Number groups in reading order; pixels of one group have the same ``name``.
+
+    Names are any integers from 0 to below height x width.
+    """
     flat, names = changed.flatten(1), name.flatten(1)
-    place = torch.arange(flat.shape[1], device=name.device).expand_as(names)
+    pixel = torch.arange(flat.shape[1], device=name.device).expand_as(names)
     last = flat.shape[1] - 1
     first = torch.full_like(names, last).scatter_reduce_(
-        1, names, torch.where(flat, place, last), "amin"
+        1, names, torch.where(flat, pixel, last), "amin"
     )
-    first = first.gather(1, names)  # the first changed place of the group that a pixel belongs to
-    opens = flat & (first == place)
+    first = first.gather(1, names)  # the first changed pixel of each pixel's group
+    opens = flat & (first == pixel)
     number = (opens.long().cumsum(dim=1) - 1).gather(1, first).view_as(name)
     return Groups(torch.where(changed, number, -1), opens.sum(dim=1))
 
 
-def _first_place(grown: Changed) -> Index:
-    """For each pixel, the first place in reading order of its component; its own outside."""
-    batch, height, width = grown.shape
-    place = torch.arange(height * width, device=grown.device).view(1, height, width)
+def _first_pixel(dilated: Changed) -> Index:
+    """The index of the first pixel of each pixel's component; its own index outside."""
+    batch, height, width = dilated.shape
+    pixel = torch.arange(height * width, device=dilated.device).view(1, height, width)
     far = float(height * width)
-    least = torch.where(grown, place, far).double()
+    least = torch.where(dilated, pixel, far).double()
     while True:
         near = -F.max_pool2d(-least, 3, stride=1, padding=1)
-        near = torch.where(grown, near, far)
+        near = torch.where(dilated, near, far)
         flat = torch.cat([near.flatten(1), near.new_full((batch, 1), far)], dim=1)
-        leap = flat.gather(1, near.flatten(1).long()).view_as(near)  # the place that place knows
+        leap = flat.gather(1, near.flatten(1).long()).view_as(near)  # what that pixel points to
         if torch.equal(leap, least):
-            return torch.where(grown, least.long(), place)
+            return torch.where(dilated, least.long(), pixel)
         least = leap
 
 
-# Too many groups joined into few, by k-means on where they lie.
-#
-# Groups stay whole: what is clustered are their centres, each as heavy as the change it holds. The
-# first centres are the heaviest group and then, one after another, the one farthest from all
-# chosen so far (its weight times the squared distance), so nothing is drawn at random.
-
-
-_ROUNDS = 25
-_EXACT = "donot_use_mm_for_euclid_dist"
-_ROOM = 2**24  # distances that are held at a time
-
-Places = Float[Tensor, "batch group 2"]
-Centres = Float[Tensor, "batch cluster 2"]
-Weights = Float[Tensor, "batch group"]
-
-
 def join_groups(groups: Groups, size: Float[Tensor, "batch height width"], most: int) -> Groups:
-    """The same groups where an image has at most ``most``, joined to so many where it has more.
+    """The same groups, joined to ``most`` in images that have more.
 
     Args:
-        groups: Of a batch of images.
-        size: How large the change of each pixel is.
-        most: How many groups an image may have.
+        groups: The groups of a batch.
+        size: Size of the change of each pixel.
+        most: Largest number of groups per image.
     """
     rows = (groups.count > most).nonzero().squeeze(1)
     if not len(rows):
         return groups
     index, count = groups.index.clone(), groups.count.clone()
-    for some in rows.split(max(1, _ROOM // (most * groups.most))):
+    for some in rows.split(max(1, _DISTANCES_AT_ONCE // (most * groups.most))):
         joined = _join(Groups(index[some], count[some]), size[some], most)
         index[some], count[some] = joined.index, joined.count
     return Groups(index, count)
@@ -127,7 +125,7 @@ def _join(groups: Groups, size: Tensor, most: int) -> Groups:
     return number_in_order(name, groups.index >= 0)
 
 
-def _centres(groups: Groups, size: Tensor, weight: Weights) -> Places:
+def _centres(groups: Groups, size: Tensor, weight: Weights) -> GroupCentres:
     height, width = groups.index.shape[1:]
     down = torch.arange(height, device=size.device).view(1, -1, 1).expand_as(groups.index)
     across = torch.arange(width, device=size.device).view(1, 1, -1).expand_as(groups.index)
@@ -135,33 +133,37 @@ def _centres(groups: Groups, size: Tensor, weight: Weights) -> Places:
     return moments / weight.clamp_min(torch.finfo(weight.dtype).tiny).unsqueeze(2)
 
 
-def _k_means(places: Places, weight: Weights, most: int) -> Int[Tensor, "batch group"]:
-    """The number of each group's cluster, below ``most``."""
-    batch = torch.arange(len(places), device=places.device)
-    centres = places[batch, weight.argmax(dim=1)].unsqueeze(1)
+def _k_means(centres: GroupCentres, weight: Weights, most: int) -> Int[Tensor, "batch group"]:
+    """The index of each group's cluster, below ``most``."""
+    batch = torch.arange(len(centres), device=centres.device)
+    clusters = centres[batch, weight.argmax(dim=1)].unsqueeze(1)
     for _ in range(most - 1):
-        gap = _gaps(places, centres).amin(dim=2)
-        centres = torch.cat(
-            [centres, places[batch, (weight * gap).argmax(dim=1)].unsqueeze(1)], dim=1
+        distance = _squared_distances(centres, clusters).amin(dim=2)
+        clusters = torch.cat(
+            [clusters, centres[batch, (weight * distance).argmax(dim=1)].unsqueeze(1)], dim=1
         )
-    nearest = _gaps(places, centres).argmin(dim=2)
-    for _ in range(_ROUNDS):
-        centres = _means(places, weight, nearest, centres)
-        before, nearest = nearest, _gaps(places, centres).argmin(dim=2)
+    nearest = _squared_distances(centres, clusters).argmin(dim=2)
+    for _ in range(_K_MEANS_ROUNDS):
+        clusters = _means(centres, weight, nearest, clusters)
+        before, nearest = nearest, _squared_distances(centres, clusters).argmin(dim=2)
         if torch.equal(before, nearest):
             break
     return nearest
 
 
-def _gaps(places: Places, centres: Centres) -> Float[Tensor, "batch group cluster"]:
-    """Squared distances, worked out the same way whatever the size of the batch."""
-    return torch.cdist(places, centres, compute_mode=_EXACT).square()
+def _squared_distances(
+    centres: GroupCentres, clusters: ClusterCentres
+) -> Float[Tensor, "batch group cluster"]:
+    """Squared distances, the same in any batch."""
+    return torch.cdist(centres, clusters, compute_mode=_EXACT_DISTANCES).square()
 
 
-def _means(places: Places, weight: Weights, nearest: Tensor, centres: Centres) -> Centres:
-    """The centre of gravity of each cluster; where it was, if the cluster is empty."""
-    mass = torch.zeros_like(centres[:, :, 0]).scatter_add_(1, nearest, weight)
-    wide = nearest.unsqueeze(2).expand_as(places)
-    moments = torch.zeros_like(centres).scatter_add_(1, wide, places * weight.unsqueeze(2))
+def _means(
+    centres: GroupCentres, weight: Weights, nearest: Tensor, clusters: ClusterCentres
+) -> ClusterCentres:
+    """The weighted mean of each cluster; its old centre if it is empty."""
+    mass = torch.zeros_like(clusters[:, :, 0]).scatter_add_(1, nearest, weight)
+    wide = nearest.unsqueeze(2).expand_as(centres)
+    moments = torch.zeros_like(clusters).scatter_add_(1, wide, centres * weight.unsqueeze(2))
     full = (mass > 0).unsqueeze(2)
-    return torch.where(full, moments / mass.clamp_min(1e-300).unsqueeze(2), centres)
+    return torch.where(full, moments / mass.clamp_min(1e-300).unsqueeze(2), clusters)

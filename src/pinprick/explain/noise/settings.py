@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pinprick.errors import BadInput
-from pinprick.explain.path import Gauge
+from pinprick.explain.class_scores import Gauge
 from pinprick.settings import Settings, setting
 
 

@@ -1,17 +1,17 @@
-"""What each group contributes: its Shapley value in the two games of obscuring and leading.
+"""The contribution of each group: its Shapley value in the games of obscuring and leading.
 
     v_O(A) = s_y(x) - s_y(x_A)      v_L(A) = s_t(x_A) - s_t(x)
 
-``x_A`` is the clean image with the groups in ``A`` changed, ``s_y`` and ``s_t`` the scores of the
-true class and of the one it is led to. The value of a group is the mean over all orders in which
-groups can be added of what adding it does; the values of all groups add up to the whole change.
+``x_A`` is the clean image with the groups in ``A`` changed. ``s_y`` and ``s_t`` are the scores of
+the true class and of the rival. The Shapley value of a group is the change of ``v`` when it is
+added, in the mean over all orders of the groups. The values of all groups sum to the whole change.
 
-Up to ``exact`` groups all 2^m coalitions are asked about. Above, orders are drawn together with
-their reverses. The mean of an order and its reverse is one draw; standard errors are over such
-pairs. Every group gets ``least_pairs``. Then only unsure groups go on, up to ``max_pairs``: those
-whose standard error is above ``error`` of the whole change of the margin, or whose label is open.
-They cost at most 4 passes per group and pair. Values with different numbers of pairs add up to
-the whole change within their standard errors only.
+Up to ``exact`` groups, all 2^m coalitions are evaluated. Above, random orders are drawn together
+with their reverses. The mean of an order and its reverse is one sample; standard errors are over
+such pairs. Every group gets ``least_pairs``. Sampling continues up to ``max_pairs`` for groups
+whose standard error is above ``error`` of the change of the margin, and for groups whose label is
+undecided. It costs at most 4 passes per group and pair. Values with different numbers of pairs sum
+to the whole change only within their standard errors.
 """
 
 import math
@@ -22,24 +22,23 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pinprick.explain.noise.coalitions import Chosen, Coalitions, Effects
+from pinprick.explain.noise.coalitions import Coalitions, Effects, Rows
 from pinprick.types import Counts
 
-_AT_ONCE = 8  # pairs of orders between two looks at the errors
+_PAIRS_AT_ONCE = 8  # pairs of orders between two checks of the errors
 
-Covariance = Float[Tensor, "batch group 3"]
-Order = Int[Tensor, "some pair group"]
-Open = Callable[[Chosen, Effects, Covariance], Bool[Tensor, "some group"]]
+Covariance = Float[Tensor, "batch group 3"]  # two variances, then the covariance
+Ranks = Int[Tensor, "some pair group"]  # the position of each group in an order
+Undecided = Callable[[Rows, Effects, Covariance], Bool[Tensor, "some group"]]
 
 
 @dataclass(frozen=True)
 class Shapley:
-    """Shapley values and how sure they are.
+    """Shapley values with their standard errors.
 
     Attributes:
         effects: The obscuring and the leading effect of each group.
-        covariance: Of the two estimates: variance of the first, of the second, covariance; zeros
-            where the values are exact.
+        covariance: Covariance of the two estimates; zeros where the values are exact.
         pairs: Most pairs of orders drawn for a group; 0 where the values are exact.
     """
 
@@ -55,18 +54,17 @@ def shapley_values(
     error: float = 0.05,
     least_pairs: int = 16,
     max_pairs: int = 256,
-    is_open: Open | None = None,
+    is_undecided: Undecided | None = None,
 ) -> Shapley:
     """The Shapley values of all groups of all images.
 
     Args:
-        coalitions: What can be asked.
-        exact: Up to how many groups all coalitions are asked about.
-        error: Largest standard error, as a share of the whole change of the margin.
-        least_pairs: How many pairs of orders are drawn in any case.
-        max_pairs: How many at most, whatever the error and the labels.
-        is_open: Which groups have a label that the estimates leave open; None to stop by the
-            error alone.
+        coalitions: The images and their groups.
+        exact: Largest number of groups for which all coalitions are evaluated.
+        error: Largest accepted standard error, as a share of the change of the margin.
+        least_pairs: Least number of pairs of orders.
+        max_pairs: Largest number of pairs, whatever the errors and the labels.
+        is_undecided: Gives the groups whose label is undecided; None to stop by the error only.
     """
     count, most = coalitions.groups.count, coalitions.groups.most
     effects = torch.zeros(len(count), most, 2, dtype=torch.double, device=count.device)
@@ -76,14 +74,14 @@ def shapley_values(
         effects[rows] = _exact(coalitions, rows)
     rows = (count > exact).nonzero().squeeze(1)
     if len(rows):
-        sums = _sampled(coalitions, rows, error, least_pairs, max_pairs, is_open)
+        sums = _sampled(coalitions, rows, error, least_pairs, max_pairs, is_undecided)
         effects[rows], covariance[rows] = sums.mean, sums.covariance
         pairs[rows] = sums.pairs.amax(dim=1)
     return Shapley(effects, covariance, pairs)
 
 
-def _exact(coalitions: Coalitions, rows: Chosen) -> Float[Tensor, "some group 2"]:
-    """From all coalitions; a group that an image does not have changes nothing in any."""
+def _exact(coalitions: Coalitions, rows: Rows) -> Float[Tensor, "some group 2"]:
+    """From all coalitions; a group that an image lacks changes nothing."""
     count = coalitions.groups.count[rows]
     most = int(count.max())
     number = torch.arange(most, device=rows.device)
@@ -92,9 +90,9 @@ def _exact(coalitions: Coalitions, rows: Chosen) -> Float[Tensor, "some group 2"
     which = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), several)
     code = torch.arange(len(which), device=rows.device) - start[which]
     members = _widen((code.unsqueeze(1) >> number) % 2 == 1, coalitions)
-    asked = coalitions.pushes(rows[which], members)
+    known = coalitions.values(rows[which], members)
     codes = torch.arange(2**most, device=rows.device)
-    worth = asked[start.unsqueeze(1) + (codes & (several - 1).unsqueeze(1))]
+    worth = known[start.unsqueeze(1) + (codes & (several - 1).unsqueeze(1))]
     weight = worth.new_tensor([1 / (most * math.comb(most - 1, k)) for k in range(most)])
     values = worth.new_zeros(len(rows), coalitions.groups.most, 2)
     for group in range(most):
@@ -115,11 +113,11 @@ class _Sums:
 
     def add(
         self,
-        rows: Chosen,
+        rows: Rows,
         draws: Float[Tensor, "some pair group 2"],
         drawn: Bool[Tensor, "some group"],
     ) -> None:
-        """Add the draws of those groups that were ``drawn``."""
+        """Add the samples of the ``drawn`` groups."""
         self.pairs[rows] += drawn * draws.shape[1]
         draws = draws * drawn.view(len(drawn), 1, -1, 1)
         self._first[rows] += draws.sum(dim=1)
@@ -132,7 +130,7 @@ class _Sums:
 
     @property
     def covariance(self) -> Covariance:
-        """Of the means; rounding never makes a variance negative."""
+        """Covariance of the means; variances are never negative, whatever the rounding."""
         pairs, mean = self.pairs.unsqueeze(2), self.mean
         squares = torch.cat([mean.square(), mean.prod(dim=2, keepdim=True)], dim=2)
         spread = (self._second / pairs - squares) / (pairs - 1)
@@ -146,63 +144,63 @@ class _Sums:
 
 def _sampled(
     coalitions: Coalitions,
-    rows: Chosen,
+    rows: Rows,
     error: float,
     least_pairs: int,
     max_pairs: int,
-    is_open: Open | None,
+    is_undecided: Undecided | None,
 ) -> _Sums:
     bound = error * coalitions.totals[rows].sum(dim=1).abs()
     sums = _Sums(len(rows), coalitions.groups.most, rows.device)
     unsure = torch.ones_like(sums.pairs, dtype=torch.bool)
-    for step, start in enumerate(range(0, max_pairs, _AT_ONCE)):
+    for step, start in enumerate(range(0, max_pairs, _PAIRS_AT_ONCE)):
         active = unsure.any(dim=1).nonzero().squeeze(1)
         if not len(active):
             break
-        wanted, pairs = unsure[active], min(_AT_ONCE, max_pairs - start)
+        wanted, pairs = unsure[active], min(_PAIRS_AT_ONCE, max_pairs - start)
         sums.add(active, _draws(coalitions, rows[active], wanted, step, pairs), wanted)
         if start + pairs >= least_pairs:
-            open_ones = sums.error > bound.unsqueeze(1)
-            if is_open is not None:
-                open_ones |= is_open(rows, sums.mean, sums.covariance)
-            unsure &= open_ones
+            inaccurate = sums.error > bound.unsqueeze(1)
+            if is_undecided is not None:
+                inaccurate |= is_undecided(rows, sums.mean, sums.covariance)
+            unsure &= inaccurate
     return sums
 
 
 def _draws(
     coalitions: Coalitions,
-    rows: Chosen,
+    rows: Rows,
     wanted: Bool[Tensor, "some group"],
     step: int,
     pairs: int,
 ) -> Float[Tensor, "some pair group 2"]:
-    """What each wanted group adds, the mean of an order and its reverse, for new orders.
+    """What each wanted group adds, in the mean of an order and its reverse, for new orders.
 
-    Only the coalitions just before and just after a wanted group are asked about; what is given
-    for the other groups means nothing.
+    Only the coalitions just before and just after a wanted group are evaluated. The numbers of the
+    other groups are meaningless.
     """
     count, most = coalitions.groups.count[rows], coalitions.groups.most
     rank = _orders(coalitions, rows, step, pairs)  # (some, pair, group)
     last = (count - 1).view(-1, 1, 1)
     rank = torch.stack([rank, torch.where(rank <= last, last - rank, rank)], dim=2)
     length = torch.arange(1, most, device=rows.device).view(1, 1, 1, -1)
-    asked = (length < count.view(-1, 1, 1, 1)) & _around(rank, wanted)[:, :, :, 1:-1]
+    needed = (length < count.view(-1, 1, 1, 1)) & _around(rank, wanted)[:, :, :, 1:-1]
     members = rank.unsqueeze(3) < length.unsqueeze(4)
-    which = torch.arange(len(rows), device=rows.device).view(-1, 1, 1, 1).expand_as(asked)[asked]
-    pushes = torch.empty(*rank.shape[:3], most + 1, 2, dtype=torch.double, device=rows.device)
-    clean, adversarial = (end[rows] for end in coalitions.ends)
-    pushes[:] = adversarial.view(-1, 1, 1, 1, 2)  # all groups, from the last of the image's on
-    pushes[:, :, :, 0] = clean.view(-1, 1, 1, 2)
-    between = pushes[:, :, :, 1:most]
-    between[asked] = coalitions.pushes(rows[which], members[asked])
-    gains = pushes.diff(dim=3).gather(3, rank.unsqueeze(4).expand(*rank.shape, 2))
+    which = torch.arange(len(rows), device=rows.device).view(-1, 1, 1, 1).expand_as(needed)[needed]
+    values = torch.empty(*rank.shape[:3], most + 1, 2, dtype=torch.double, device=rows.device)
+    clean, adversarial = (end[rows] for end in coalitions.end_values)
+    values[:] = adversarial.view(-1, 1, 1, 1, 2)  # from the image's last group on
+    values[:, :, :, 0] = clean.view(-1, 1, 1, 2)
+    between = values[:, :, :, 1:most]
+    between[needed] = coalitions.values(rows[which], members[needed])
+    gains = values.diff(dim=3).gather(3, rank.unsqueeze(4).expand(*rank.shape, 2))
     return gains.mean(dim=2)
 
 
 def _around(
     rank: Int[Tensor, "some pair 2 group"], wanted: Bool[Tensor, "some group"]
 ) -> Bool[Tensor, "some pair 2 length"]:
-    """Whether the first so many groups of an order, from none to all, end beside a wanted one."""
+    """Per length 0 to all: does the coalition of an order's first groups border a wanted group?"""
     chosen = torch.zeros_like(rank, dtype=torch.bool)
     chosen.scatter_(3, rank, wanted.view(len(wanted), 1, 1, -1).expand_as(rank))
     beside = torch.zeros(*rank.shape[:3], rank.shape[3] + 1, dtype=torch.bool, device=rank.device)
@@ -211,24 +209,24 @@ def _around(
     return beside
 
 
-def _orders(coalitions: Coalitions, rows: Chosen, step: int, pairs: int) -> Order:
-    """The place of each group in random orders; groups that an image does not have come last.
+def _orders(coalitions: Coalitions, rows: Rows, step: int, pairs: int) -> Ranks:
+    """The position of each group in random orders; groups that an image lacks come last.
 
-    An image draws the same order whatever images it is explained with: each group has a stretch
-    of the image's stream to itself.
+    An image draws the same orders in any batch, because each group has its own part of the image's
+    random stream.
     """
     stream = coalitions.problem.rng[rows]
     keys = [
         stream.uniform(pairs, step=step, use=f"order of group {group}")
         for group in range(coalitions.groups.most)
     ]
-    there: Bool[Tensor, "some group"] = coalitions.everything[rows]
-    ranked = torch.stack(keys, dim=2).masked_fill(~there.unsqueeze(1), 2.0)
+    present: Bool[Tensor, "some group"] = coalitions.everything[rows]
+    ranked = torch.stack(keys, dim=2).masked_fill(~present.unsqueeze(1), 2.0)
     return ranked.argsort(dim=2, stable=True).argsort(dim=2)
 
 
 def _widen(members: Bool[Tensor, "some few"], coalitions: Coalitions) -> Bool[Tensor, "some group"]:
-    """The same coalitions, with a place for every group that any image has."""
+    """The same coalitions, with a column for every group that any image has."""
     wide = members.new_zeros(len(members), coalitions.groups.most)
     wide[:, : members.shape[1]] = members
     return wide

@@ -1,18 +1,19 @@
-"""What the obscuring groups do alone, and the leading ones; and what is left without them.
+"""Which changes suffice, and which are needed: families, groups one by one, single pixels.
 
-Sufficiency puts one family into the clean image: does it leave its class, does it become the
-other? Necessity takes it from the adversarial image: does the true class come back? If the two
-kinds of noise do what their names say, obscuring ones alone bring the true class down without
-settling on another, leading ones alone raise the other, and most images need both.
+Sufficiency puts one family of groups into the clean image: is the true class lost, is the rival
+predicted? Necessity removes the family from the adversarial image: does the true class return?
+Obscuring groups alone should lower the true class without settling on another. Leading groups alone
+should raise the rival. Most images need both.
 """
 
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pinprick.explain.noise.coalitions import Coalitions, States, states
+from pinprick.explain.noise.coalitions import Coalitions, Effects, Outputs, as_model_output
+from pinprick.explain.noise.explanation import Family
 from pinprick.explain.noise.groups import single_pixels
 from pinprick.explain.noise.labels import LABELS, Kinds
 from pinprick.types import Counts, Mask
@@ -28,21 +29,40 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class Sufficiency:
-    """What the model says of each family of groups.
+    """The model's answers for each of ``FAMILIES``.
 
     Attributes:
-        states: What the model says, for each of ``FAMILIES``, one row an image.
-        members: Which groups are changed in it.
-        sizes: How many groups the family itself has; a family of none is no test.
+        outputs: Per family, one row per image.
+        members: The groups that are changed.
+        sizes: How many groups the family itself has; an empty family is no test.
     """
 
-    states: tuple[States, ...]
+    outputs: tuple[Outputs, ...]
     members: tuple[Bool[Tensor, "batch group"], ...]
     sizes: tuple[Int[Tensor, " batch"], ...]
 
+    def families(self, i: int, label: int, rival: int) -> tuple[Family, ...]:
+        """The families of image ``i``, whose true class is ``label``."""
+        families = []
+        for name, outputs, members, sizes in zip(
+            FAMILIES, self.outputs, self.members, self.sizes, strict=True
+        ):
+            output = as_model_output(outputs[i].tolist())
+            families.append(
+                Family(
+                    name=name,
+                    size=int(sizes[i]),
+                    changed=tuple(members[i].nonzero().squeeze(1).tolist()),
+                    state=output,
+                    leaves=output.guess != label,
+                    reaches=output.guess == rival,
+                )
+            )
+        return tuple(families)
 
-def ask_families(coalitions: Coalitions, kinds: Kinds) -> Sufficiency:
-    """Ask about the five families of every image."""
+
+def measure_families(coalitions: Coalitions, kinds: Kinds) -> Sufficiency:
+    """One forward pass per family and image."""
     everything = coalitions.everything
     obscuring = everything & (kinds == LABELS.index("obscuring"))
     leading = everything & (kinds == LABELS.index("leading"))
@@ -57,28 +77,57 @@ def ask_families(coalitions: Coalitions, kinds: Kinds) -> Sufficiency:
     rows = torch.arange(len(coalitions), device=everything.device)
     logits = coalitions.logits(rows.repeat(len(members)), torch.cat(members))
     return Sufficiency(
-        states=tuple(
-            states(part, coalitions.classes, coalitions.gauge) for part in logits.split(len(rows))
-        ),
+        outputs=tuple(coalitions.outputs(part, rows) for part in logits.split(len(rows))),
         members=members,
         sizes=tuple(family.sum(dim=1) for family in families),
     )
 
 
-# Can any changed pixel be spared? Each is put back alone, and the goal looked at again.
-#
-# An explanation of a change that is larger than it has to be explains what need not be there. So a
-# result is polished first (``pinprick.polish`` with ``unit="pixels"``), and here it is seen whether
-# that is so: no pixel can be spared, or so many can, each by itself. One pass a pixel.
+@dataclass(frozen=True)
+class Stages:
+    """From clean to adversarial, one group at a time.
+
+    Attributes:
+        order: Numbers of the groups in the order in which they are added; groups that an image
+            lacks come last.
+        outputs: The model's answers before the first group and after each. Stages after an image's
+            last group repeat the adversarial image.
+    """
+
+    order: Int[Tensor, "batch group"]
+    outputs: Float[Tensor, "batch stage 6"]
+
+
+def add_one_by_one(coalitions: Coalitions, effects: Effects) -> Stages:
+    """Add the groups of each image, the largest effect on the margin first; ties by number."""
+    count, most = coalitions.groups.count, coalitions.groups.most
+    margin = effects.sum(dim=2).masked_fill(~coalitions.everything, -torch.inf)
+    order = margin.argsort(dim=1, descending=True, stable=True)
+    rank = order.argsort(dim=1)
+    stage = torch.arange(1, most, device=count.device)
+    members = rank.unsqueeze(1) < stage.view(1, -1, 1)
+    between = stage < count.unsqueeze(1)
+    rows = torch.arange(len(count), device=count.device)
+    clean, adversarial = (coalitions.outputs(logits, rows) for logits in coalitions.end_logits)
+    outputs = adversarial.unsqueeze(1).repeat(1, most + 1, 1)
+    outputs[:, 0] = clean
+    which = rows.unsqueeze(1).expand_as(between)[between]
+    if len(which):
+        logits = coalitions.logits(which, members[between])
+        outputs[:, 1:most][between] = coalitions.outputs(logits, which)
+    return Stages(order, outputs)
 
 
 def spare_pixels(coalitions: Coalitions, met: Mask, most: int) -> Counts:
-    """How many changed pixels each image could do without, one at a time; -1 if not looked at.
+    """How many changed pixels of each image can be restored, each by itself; -1 if not tested.
+
+    Zero means that the change is minimal, as polishing by pixels should leave it. One forward pass
+    per pixel.
 
     Args:
-        coalitions: What can be asked; its own groups play no part.
-        met: Which images meet the goal; the others have nothing to lose and are not looked at.
-        most: Images with more changed pixels are not looked at, for the cost.
+        coalitions: The images; their groups play no part.
+        met: Which images meet the goal; the others are not tested.
+        most: Images with more changed pixels are not tested, for the cost.
     """
     problem, adversarial = coalitions.problem, coalitions.adversarial
     pixels = single_pixels(coalitions.groups.index >= 0)
@@ -95,8 +144,8 @@ def spare_pixels(coalitions: Coalitions, met: Mask, most: int) -> Counts:
         which.split(coalitions.block), number.split(coalitions.block), strict=True
     ):
         part = problem[some]
-        back = (pixels.index[some] == pixel.view(-1, 1, 1)).unsqueeze(1)
+        restored = (pixels.index[some] == pixel.view(-1, 1, 1)).unsqueeze(1)
         with torch.no_grad():
-            logits = part.logits(torch.where(back, part.images, adversarial[some]))
+            logits = part.logits(torch.where(restored, part.images, adversarial[some]))
         spare.index_add_(0, some, part.goal.met(logits).long())
     return spare

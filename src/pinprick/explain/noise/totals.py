@@ -1,8 +1,8 @@
-"""The explanations of many images, added up: does what is said of single images hold in general?
+"""Explanations summarised over many images.
 
-Everything is over images that were fooled and in which something changed; how many failed, were
-skipped or had a map of zeros is told beside it. Shares of groups are those of all groups together,
-and their intervals come from drawing images again.
+All numbers are over images that were fooled by a change. Failed and skipped images, and maps that
+are zero everywhere, are counted apart. Shares of groups are over the groups of all images. Their
+intervals are by bootstrap over images.
 """
 
 import math
@@ -22,7 +22,7 @@ from pinprick.explain.noise.explanation import (
     to_plain,
 )
 from pinprick.explain.noise.labels import LABELS
-from pinprick.explain.noise.spatial import PLACES
+from pinprick.explain.noise.spatial import MAP_LABELS
 from pinprick.explain.noise.statistics import Association, Bootstrap, Estimate, associate
 from pinprick.explain.noise.sufficiency import FAMILIES
 
@@ -30,8 +30,8 @@ STRICT = ("obscuring", "leading")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
-    """An estimate with its name."""
+class LabelShare:
+    """The share of groups that have a label."""
 
     name: str
     share: Estimate
@@ -39,12 +39,12 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class FlipRate:
-    """How often a family of groups decides, over images that have one.
+    """How often a family of groups decides, over images in which it is not empty.
 
     Attributes:
         name: One of ``pinprick.explain.noise.sufficiency.FAMILIES``.
-        leaves: Share of images that are not taken for the true class.
-        reaches: Share of images that are taken for the class the attack led to.
+        leaves: Share of images whose prediction is not the true class.
+        reaches: Share of images whose prediction is the rival.
     """
 
     name: str
@@ -54,34 +54,33 @@ class FlipRate:
 
 @dataclass(frozen=True, kw_only=True)
 class Totals:
-    """What came out over a set of images.
+    """Summary over a set of images.
 
     Attributes:
-        images: All that were given.
-        explained: Those that were fooled and in which something changed; the rest is over these.
-        failed, skipped: Attacks that failed; images that needed none.
-        minimal: Share of images of which no changed pixel can be spared, where that is known.
-        settled: Share of the polished images in which polishing went on until nothing could be
-            spared, and was not cut off.
-        pixels, groups: Mean number of changed pixels and of groups an image.
+        images: Number of all images.
+        explained: Number of images that were fooled by a change; the rest is over these.
+        failed, skipped: Number of images whose attack failed, and that were met before the attack.
+        minimal: Share of images in which no changed pixel can be restored, where that was tested.
+        settled: Share of the polished images in which polishing has finished.
+        pixels, groups: Mean number of changed pixels and of groups per image.
         kinds: Share of groups with each label, by Shapley values.
         ablation_kinds, path_kinds: The same by the two other definitions.
         decided: Share of groups that are not undecided.
-        strict: Share of groups that are obscuring or leading and lie where they should, where both
-            maps say something.
-        obscuring_share: Median over images of the obscuring part of the change of the margin.
+        strict: Share of groups that are obscuring or leading and lie on the map of that class, over
+            images with two maps that are not zero.
+        obscuring_share: Median over images of ``obscuring / margin``.
         mostly_obscuring: Share of images in which it is above one half.
-        ablation_gap, path_gap: Median over images of what effects leave of the change.
-        table: What groups do against where they lie; undecided ones are left out.
+        ablation_gap, path_gap: Median over images of ``1 - (sum of effects) / margin``.
+        table: Labels by effect against labels by map, without undecided groups.
         flips: Sufficiency and necessity.
         inside: Mean share of changed pixels in the top area of the clean image's map.
-        inside_chance: What random shifts would give.
-        inside_excess: Mean of the difference between the two.
-        inside_significant: Share of images in which fewer than 5 % of shifts reach it.
-        true_lift, adversarial_lift, control_lift: Mean lifts on the three maps; 1 is chance.
-        no_true_map, no_adversarial_map: Images whose map was zero, which are left out above.
-        largest_error: Largest standard error of any Shapley value, as a share of the change.
-        forwards, backwards: Mean passes that an explanation took.
+        inside_chance: The same by chance.
+        inside_excess: Mean difference between the two.
+        inside_significant: Share of images with p < 0.05.
+        true_lift, adversarial_lift, control_lift: Mean lifts on the three maps; 1 by chance.
+        no_true_map, no_adversarial_map: Number of images whose map is zero; left out above.
+        largest_error: Largest standard error of any Shapley value, as a share of ``margin``.
+        forwards, backwards: Mean passes per explanation.
     """
 
     images: int
@@ -92,11 +91,11 @@ class Totals:
     settled: Estimate
     pixels: Estimate
     groups: Estimate
-    kinds: tuple[Share, ...]
-    ablation_kinds: tuple[Share, ...]
-    path_kinds: tuple[Share, ...]
+    kinds: tuple[LabelShare, ...]
+    ablation_kinds: tuple[LabelShare, ...]
+    path_kinds: tuple[LabelShare, ...]
     decided: Estimate
-    strict: tuple[Share, ...]
+    strict: tuple[LabelShare, ...]
     obscuring_share: Estimate
     mostly_obscuring: Estimate
     ablation_gap: Estimate
@@ -117,60 +116,60 @@ class Totals:
     backwards: Estimate
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; what is not a finite number is None."""
+        """Plain data for JSON; NaN and infinity become None."""
         plain: dict[str, Any] = to_plain(self)
         return plain
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Totals":
-        """The totals that ``to_dict`` gave."""
+        """The totals that ``to_dict`` wrote."""
         return from_plain(cls, data)
 
 
 def add_up(explanations: Sequence[Explanation], *, draws: int = 2000, seed: int = 0) -> Totals:
-    """What ``explanations`` come to.
+    """Summarise explanations.
 
     Args:
-        explanations: Of any images, by the same settings.
-        draws: How often images are drawn again for an interval, and places shuffled for p.
-        seed: Of both.
+        explanations: Explanations with the same settings.
+        draws: Number of bootstrap samples for an interval, and of shuffles for p.
+        seed: Seed of both.
     """
-    told = [one for one in explanations if one.status == "fooled" and one.groups]
+    explained = [one for one in explanations if one.status == "fooled" and one.groups]
     boot = Bootstrap(draws, seed)
-    tests = [one.maps for one in told if one.maps is not None]
-    seen = [test for test in tests if not test.no_true_map]
+    tests = [one.maps for one in explained if one.maps is not None]
+    with_true_map = [test for test in tests if not test.no_true_map]
     return Totals(
         images=len(explanations),
-        explained=len(told),
+        explained=len(explained),
         failed=sum(one.status == "failed" for one in explanations),
         skipped=sum(one.status == "skipped" for one in explanations),
-        minimal=boot.mean([float(one.minimal) for one in told if one.minimal is not None]),
-        settled=boot.mean([float(one.settled) for one in told if one.settled is not None]),
-        pixels=boot.mean([float(one.changed_pixels) for one in told]),
-        groups=boot.mean([float(len(one.groups)) for one in told]),
-        kinds=_shares(told, boot, LABELS, _shapley),
-        ablation_kinds=_shares(told, boot, LABELS, _ablation),
-        path_kinds=_shares([one for one in told if one.path_steps], boot, LABELS, _path),
-        decided=_shares(told, boot, ["decided"], _decided)[0].share,
-        strict=_shares([one for one in told if _clear(one.maps)], boot, STRICT, _strict),
-        obscuring_share=boot.median(_finite([one.obscuring_share for one in told])),
-        mostly_obscuring=boot.mean([float(one.obscuring_share > 0.5) for one in told]),
-        ablation_gap=boot.median(_finite([one.ablation_gap for one in told])),
-        path_gap=boot.median(_finite([one.path_gap for one in told])),
-        table=_table(told, draws, seed),
-        flips=tuple(_flips(told, name, boot) for name in FAMILIES),
-        inside=boot.mean([test.inside_share for test in seen]),
-        inside_chance=boot.mean([test.inside_chance for test in seen]),
-        inside_excess=boot.mean([test.inside_share - test.inside_chance for test in seen]),
-        inside_significant=boot.mean([float(test.inside_p < 0.05) for test in seen]),
-        true_lift=boot.mean([test.true_lift for test in seen]),
+        minimal=boot.mean([float(one.minimal) for one in explained if one.minimal is not None]),
+        settled=boot.mean([float(one.settled) for one in explained if one.settled is not None]),
+        pixels=boot.mean([float(one.changed_pixels) for one in explained]),
+        groups=boot.mean([float(len(one.groups)) for one in explained]),
+        kinds=_shares(explained, boot, LABELS, _shapley),
+        ablation_kinds=_shares(explained, boot, LABELS, _ablation),
+        path_kinds=_shares([one for one in explained if one.path_steps], boot, LABELS, _path),
+        decided=_shares(explained, boot, ["decided"], _decided)[0].share,
+        strict=_shares([one for one in explained if _has_maps(one.maps)], boot, STRICT, _strict),
+        obscuring_share=boot.median(_finite([one.obscuring_share for one in explained])),
+        mostly_obscuring=boot.mean([float(one.obscuring_share > 0.5) for one in explained]),
+        ablation_gap=boot.median(_finite([one.ablation_gap for one in explained])),
+        path_gap=boot.median(_finite([one.path_gap for one in explained])),
+        table=_table(explained, draws, seed),
+        flips=tuple(_flips(explained, name, boot) for name in FAMILIES),
+        inside=boot.mean([test.inside_share for test in with_true_map]),
+        inside_chance=boot.mean([test.inside_chance for test in with_true_map]),
+        inside_excess=boot.mean([test.inside_share - test.inside_chance for test in with_true_map]),
+        inside_significant=boot.mean([float(test.inside_p < 0.05) for test in with_true_map]),
+        true_lift=boot.mean([test.true_lift for test in with_true_map]),
         adversarial_lift=boot.mean(_finite([test.adversarial_lift for test in tests])),
         control_lift=boot.mean(_finite([test.control_lift for test in tests])),
         no_true_map=sum(test.no_true_map for test in tests),
         no_adversarial_map=sum(test.no_adversarial_map for test in tests),
-        largest_error=max((one.largest_error for one in told), default=0.0),
-        forwards=boot.mean([float(one.forwards) for one in told]),
-        backwards=boot.mean([float(one.backwards) for one in told]),
+        largest_error=max((one.largest_error for one in explained), default=0.0),
+        forwards=boot.mean([float(one.forwards) for one in explained]),
+        backwards=boot.mean([float(one.backwards) for one in explained]),
     )
 
 
@@ -179,16 +178,16 @@ def _finite(values: Sequence[float]) -> list[float]:
 
 
 def _shares(
-    told: Sequence[Explanation],
+    explained: Sequence[Explanation],
     boot: Bootstrap,
     names: Sequence[str],
     label: Callable[[Group], str],
-) -> tuple[Share, ...]:
-    """The share of all groups that have each label."""
-    wholes = [float(len(one.groups)) for one in told]
-    labels = [Counter(label(group) for group in one.groups) for one in told]
+) -> tuple[LabelShare, ...]:
+    """The share of all groups that have each label, in the order of ``names``."""
+    wholes = [float(len(one.groups)) for one in explained]
+    labels = [Counter(label(group) for group in one.groups) for one in explained]
     return tuple(
-        Share(name=name, share=boot.ratio([float(count[name]) for count in labels], wholes))
+        LabelShare(name=name, share=boot.ratio([float(count[name]) for count in labels], wholes))
         for name in names
     )
 
@@ -213,16 +212,16 @@ def _decided(group: Group) -> str:
     return "" if group.shapley.label == "undecided" else "decided"
 
 
-def _clear(maps: MapTest | None) -> bool:
-    """Both maps are there and say something."""
+def _has_maps(maps: MapTest | None) -> bool:
+    """Both maps are given and not zero."""
     return maps is not None and not (maps.no_true_map or maps.no_adversarial_map)
 
 
-def _table(told: Sequence[Explanation], shuffles: int, seed: int) -> Association:
-    rows, columns = LABELS[:-1], PLACES[:-1]
+def _table(explained: Sequence[Explanation], shuffles: int, seed: int) -> Association:
+    rows, columns = LABELS[:-1], MAP_LABELS[:-1]
     found = [
-        (number, LABELS.index(group.shapley.label), PLACES.index(group.place.label))
-        for number, one in enumerate(told)
+        (number, LABELS.index(group.shapley.label), MAP_LABELS.index(group.place.label))
+        for number, one in enumerate(explained)
         for group in one.groups
         if group.place is not None and group.place.label in columns and group.shapley.label in rows
     ]
@@ -230,10 +229,13 @@ def _table(told: Sequence[Explanation], shuffles: int, seed: int) -> Association
     return associate(rows, columns, images, first, second, shuffles=shuffles, seed=seed)
 
 
-def _flips(told: Sequence[Explanation], name: str, boot: Bootstrap) -> FlipRate:
-    """Over images that have groups of this family; one of none is no test."""
+def _flips(explained: Sequence[Explanation], name: str, boot: Bootstrap) -> FlipRate:
+    """Over images in which the family is not empty."""
     families: list[Family] = [
-        family for one in told for family in one.families if family.name == name and family.size
+        family
+        for one in explained
+        for family in one.families
+        if family.name == name and family.size
     ]
     return FlipRate(
         name=name,

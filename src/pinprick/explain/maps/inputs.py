@@ -1,4 +1,4 @@
-"""What is asked of an explanation, checked: a model, images, and a class for each."""
+"""The arguments that all functions of maps share, checked: a model, images, a class per image."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ Classes = Tensor | Sequence[int] | None
 
 
 @dataclass(frozen=True)
-class Question:
-    """A model with some images, and the classes to explain; None for what the model says."""
+class MapInputs:
+    """A model, images, and the class to explain per image; None for the predicted classes."""
 
     model: Classifier
     images: Images
@@ -25,63 +25,63 @@ class Question:
 
     @property
     def network(self) -> nn.Module:
-        assert isinstance(self.model.net, nn.Module), "ask(..., needs='network') saw to that"
+        assert isinstance(self.model.net, nn.Module), "check_inputs(needs='network') ensures that"
         return self.model.net
 
     @property
     def device(self) -> torch.device:
-        """Where the model is asked."""
+        """The device of the model."""
         return self.model.device or self.images.device
 
     def batches(self) -> Iterator[tuple[Images, Labels | None]]:
-        """The images and their classes in pieces, where the model is."""
+        """Batches of images and their classes, on the device of the model."""
         for start in range(0, len(self.images), self.batch_size):
             rows = slice(start, start + self.batch_size)
             classes = None if self.classes is None else self.classes[rows].to(self.device)
             yield self.images[rows].to(self.device), classes
 
 
-def ask(
-    what: str,
+def check_inputs(
+    method: str,
     model: Classifier | Model,
     images: Tensor,
     classes: Classes,
     batch_size: int | None,
     *,
     needs: Access = "network",
-) -> Question:
-    """The arguments of a function that explains, or a line on what is wrong with them."""
+) -> MapInputs:
+    """The checked arguments; raise ``BadInput``, which names the ``method``, if one is wrong."""
     classifier = as_classifier(model)
-    _check_open(what, classifier, needs)
+    _check_access(method, classifier, needs)
     check_images(images)
     if not len(images):
-        raise BadInput(f"{what} is of images, and there are none")
-    if images.is_inference():  # nothing takes a gradient there
+        raise BadInput(f"{method} needs at least one image, got none")
+    if images.is_inference():  # inference tensors allow no gradient
         images = images.clone()
     chosen = None if classes is None else per_image("classes", classes, images)
-    return Question(classifier, images.detach(), chosen, batch_size_for(images, batch_size))
+    return MapInputs(classifier, images.detach(), chosen, batch_size_for(images, batch_size))
 
 
-def _check_open(what: str, model: Classifier, needs: Access) -> None:
-    """Raise ``BadInput`` unless the model lets itself be looked at as closely as is needed."""
+def _check_access(method: str, model: Classifier, needs: Access) -> None:
+    """Raise ``BadInput`` unless the model gives the access that is needed."""
     lacking = not gives(model.access, needs)
     if needs != "network":
         if lacking:
-            raise BadInput(f"{what} needs {needs}, but {model.name} gives {model.access} alone")
+            raise BadInput(f"{method} needs {needs}, but {model.name} gives {model.access} alone")
         return
     if lacking or not isinstance(model.net, nn.Module):
         raise BadInput(
-            f"{what} needs the layers of a network, but {model.name} gives {model.access} alone"
+            f"{method} needs the layers of a network, but {model.name} gives {model.access} alone"
         )
     if any(isinstance(part, torch.jit.ScriptModule) for part in model.net.modules()):
         raise BadInput(
-            f"{what} needs the layers of a network, but {model.name} hides them, as it was "
-            "scripted or traced; pass it as it was before"
+            f"{method} needs the layers of a network, but {model.name} is scripted or traced, "
+            "which hides them; pass the original network"
         )
 
 
 def choose_classes(logits: Logits, images: Images, classes: Labels | None) -> Labels:
-    """The classes to explain, if they are the model's; its own answers where none were given."""
+    """The classes to explain, checked; the predicted ones if None were given."""
     check_answers(logits, images)
     if classes is None:
         return logits.argmax(dim=1)
@@ -89,15 +89,13 @@ def choose_classes(logits: Logits, images: Images, classes: Labels | None) -> La
     return classes
 
 
-def pick(logits: Logits, classes: Labels) -> Tensor:
-    """The sum over images of the score of each one's class; its gradient is each image's own."""
-    check_slope(logits)
+def sum_class_logits(logits: Logits, classes: Labels) -> Tensor:
+    """The sum over images of each one's class logit; its gradient is that of each image alone."""
+    check_gradient(logits)
     return logits.gather(1, classes.unsqueeze(1)).sum()
 
 
-def check_slope(logits: Logits) -> None:
-    """Raise ``BadInput`` unless the model passes a gradient back."""
+def check_gradient(logits: Logits) -> None:
+    """Raise ``BadInput`` unless the logits have a gradient."""
     if not logits.requires_grad:
-        raise BadInput(
-            "the model passes no gradient back, and an explanation by gradients needs one"
-        )
+        raise BadInput("the model gives no gradient, which this explanation needs")
