@@ -24,26 +24,26 @@ def result(request: pytest.FixtureRequest, linear: Classifier, images: Tensor) -
 
 
 @pytest.fixture
-def told(linear: Classifier, result: AttackResult) -> tuple[Explanation, ...]:
+def explained(linear: Classifier, result: AttackResult) -> tuple[Explanation, ...]:
     model = Classifier(lambda x: linear(x.double()).float())
     return explain_noise(result, model, NoiseSettings(path_steps=0))
 
 
 def test_the_adversarial_image_comes_back_from_json(
-    result: AttackResult, told: tuple[Explanation, ...]
+    result: AttackResult, explained: tuple[Explanation, ...]
 ) -> None:
     assert result.success.any()
-    for clean, adversarial, one in zip(result.images, result.adversarial, told, strict=True):
+    for clean, adversarial, one in zip(result.images, result.adversarial, explained, strict=True):
         text = json.dumps(one.to_dict(), allow_nan=False)
         again = Explanation.from_dict(json.loads(text))
         assert torch.equal(rebuild(again, clean), adversarial)
 
 
 def test_lists_that_are_dropped_come_back_from_their_file(
-    result: AttackResult, told: tuple[Explanation, ...], tmp_path: Path
+    result: AttackResult, explained: tuple[Explanation, ...], tmp_path: Path
 ) -> None:
     number = int(result.success.nonzero()[0])
-    whole, path = told[number], tmp_path / "changes.safetensors"
+    whole, path = explained[number], tmp_path / "changes.safetensors"
     save_changes(whole, path)
     light = without_pixels(whole)
     assert [group.pixels for group in light.groups] == [()] * len(whole.groups)
@@ -56,19 +56,21 @@ def test_lists_that_are_dropped_come_back_from_their_file(
     assert torch.equal(rebuild(again, result.images[number]), result.adversarial[number])
 
 
-def test_another_image_is_refused(result: AttackResult, told: tuple[Explanation, ...]) -> None:
+def test_another_image_is_refused(result: AttackResult, explained: tuple[Explanation, ...]) -> None:
     number = int(result.success.nonzero()[0])
-    one, clean = told[number], result.images[number]
+    one, clean = explained[number], result.images[number]
     with pytest.raises(BadInput, match="pass the image as the model got it"):
         rebuild(one, clean + 0.001)
     with pytest.raises(BadInput, match="is not the one that was explained"):
         rebuild(one, clean[:, :1, :1])
 
 
-def test_a_file_of_something_else_is_refused(told: tuple[Explanation, ...], tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_refused(
+    explained: tuple[Explanation, ...], tmp_path: Path
+) -> None:
     (tmp_path / "text").write_text("nothing")
     with pytest.raises(BadInput, match="holds no changed pixels"):
-        load_changes(told[0], tmp_path / "text")
-    save_changes(told[0], tmp_path / "other")
+        load_changes(explained[0], tmp_path / "text")
+    save_changes(explained[0], tmp_path / "other")
     with pytest.raises(BadInput, match="changed pixels, the explanation has 1"):
-        load_changes(replace(told[0], changed_pixels=1000), tmp_path / "other")
+        load_changes(replace(explained[0], changed_pixels=1000), tmp_path / "other")

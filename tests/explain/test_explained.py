@@ -39,12 +39,12 @@ def greedy(model: Classifier, pictures: Tensor) -> AttackResult:
 def test_what_need_not_be_there_is_not_explained(model: Classifier, greedy: AttackResult) -> None:
     longer = greedy.adversarial.clone()
     longer[:, :, 0, 0] = greedy.images[:, :, 0, 0] * 0.99  # a pixel that does next to nothing
-    told = explain_result(replace(greedy, adversarial=longer), model)
-    assert [one.polished for one in told.explanations] == ["pixels", "pixels"]
-    assert [one.minimal for one in told.explanations] == [True, True]
+    explained = explain_result(replace(greedy, adversarial=longer), model)
+    assert [one.polished for one in explained.explanations] == ["pixels", "pixels"]
+    assert [one.minimal for one in explained.explanations] == [True, True]
     kept = explain_result(replace(greedy, adversarial=longer), model, polished=False)
     assert [one.polished for one in kept.explanations] == ["", ""]
-    assert (kept.result.l0_pixels > told.result.l0_pixels).all()
+    assert (kept.result.l0_pixels > explained.result.l0_pixels).all()
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_dense_attacks_stay_as_they_are(
     model: Classifier, pictures: Tensor, attack: IFGSM | FMN, polished: str
 ) -> None:
     result = run_attack(attack, model, pictures, torch.tensor([0, 1]))
-    told = explain_result(result, model)
-    assert {one.polished for one in told.explanations} == {polished}
+    explained = explain_result(result, model)
+    assert {one.polished for one in explained.explanations} == {polished}
 
 
-def test_polishing_that_was_cut_off_is_told(
+def test_polishing_that_ran_out_of_budget_is_reported(
     model: Classifier, pictures: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strong = run_attack(IFGSM(eps=0.4, step_size=None), model, pictures, torch.tensor([0, 1]))
@@ -81,8 +81,8 @@ def test_polishing_that_was_cut_off_is_told(
 
 
 def test_an_attack_of_the_users_own_is_polished(model: Classifier, greedy: AttackResult) -> None:
-    told = explain_result(replace(greedy, attack={"name": "mine"}), model)
-    assert told.explanations[0].attack == {"name": "mine", "polished": "pixels"}
+    explained = explain_result(replace(greedy, attack={"name": "mine"}), model)
+    assert explained.explanations[0].attack == {"name": "mine", "polished": "pixels"}
 
 
 def test_a_start_and_limits_are_no_settings(model: Classifier, greedy: AttackResult) -> None:
@@ -92,37 +92,37 @@ def test_a_start_and_limits_are_no_settings(model: Classifier, greedy: AttackRes
 
 
 def test_the_maps_are_those_of_both_classes(model: Classifier, greedy: AttackResult) -> None:
-    told = explain_result(greedy, model)
-    assert told.true_maps is not None
-    assert told.adversarial_maps is not None
-    assert told.control_maps is not None
-    led_to, shown = rivals(told.result), told.result
+    explained = explain_result(greedy, model)
+    assert explained.true_maps is not None
+    assert explained.adversarial_maps is not None
+    assert explained.control_maps is not None
+    led_to, shown = rivals(explained.result), explained.result
     for maps, images, classes in (
-        (told.true_maps, shown.images, shown.goal.labels),
-        (told.adversarial_maps, shown.adversarial, led_to),
-        (told.control_maps, shown.images, led_to),
+        (explained.true_maps, shown.images, shown.goal.labels),
+        (explained.adversarial_maps, shown.adversarial, led_to),
+        (explained.control_maps, shown.images, led_to),
     ):
         assert torch.equal(maps.classes, classes)
         torch.testing.assert_close(maps.values, layercam(model, images, classes).values)
-    assert told.explanations[0].maps is not None
+    assert explained.explanations[0].maps is not None
 
 
 def test_maps_can_be_left_out(model: Classifier, greedy: AttackResult) -> None:
-    told = explain_result(greedy, model, maps=False)
-    assert told.true_maps is told.adversarial_maps is told.control_maps is None
-    assert told.explanations[0].maps is None
-    assert told.explanations[0].groups
+    explained = explain_result(greedy, model, maps=False)
+    assert explained.true_maps is explained.adversarial_maps is explained.control_maps is None
+    assert explained.explanations[0].maps is None
+    assert explained.explanations[0].groups
 
 
 def test_a_model_of_scores_alone_is_explained_without_maps(greedy: AttackResult) -> None:
     def scores(images: Tensor) -> Tensor:
         return 10 * images.mean(dim=(2, 3))
 
-    told = explain_result(greedy, Classifier(scores, access="scores"))
-    assert [one.polished for one in told.explanations] == ["pixels", "pixels"]
-    assert [one.settled for one in told.explanations] == [True, True]
-    assert told.true_maps is None
-    assert len(told) == 2
+    explained = explain_result(greedy, Classifier(scores, access="scores"))
+    assert [one.polished for one in explained.explanations] == ["pixels", "pixels"]
+    assert [one.settled for one in explained.explanations] == [True, True]
+    assert explained.true_maps is None
+    assert len(explained) == 2
 
 
 def test_a_model_of_classes_alone_is_not_explained(greedy: AttackResult) -> None:

@@ -112,7 +112,7 @@ def test_says_what_is_wrong_with_what_it_was_given(linear: Classifier, images: T
     with pytest.raises(BadInput, match="need 1 <= steps <= max_steps"):
         integrated_gradients(linear, images, images, steps=2000)
     cut = Classifier(lambda x: x.detach().mean(dim=(2, 3)))
-    with pytest.raises(BadInput, match="the model gives no gradient"):
+    with pytest.raises(BadInput, match="the model passes no gradient back"):
         integrated_gradients(cut, images, images.flip(2))
     with pytest.raises(BadInput, match="tolerance must be above 0"):
         integrated_gradients(linear, images, images, tolerance=0.0)

@@ -38,10 +38,10 @@ def two_patch_case() -> tuple[Classifier, Tensor, Tensor]:
 def test_each_patch_has_its_own_effect_but_for_what_centring_moves(gauge: Any, own: float) -> None:
     model, images, adversarial = two_patch_case()
     settings = NoiseSettings(gauge=gauge, radius=0)
-    (told,) = explain_noise(result_of(model, images, adversarial, [0]), model, settings)
-    assert told.status == "fooled"
-    assert (told.label, told.rival, told.method) == (0, 1, "exact")
-    first, last = told.groups
+    (explained,) = explain_noise(result_of(model, images, adversarial, [0]), model, settings)
+    assert explained.status == "fooled"
+    assert (explained.label, explained.rival, explained.method) == (0, 1, "exact")
+    first, last = explained.groups
     for effects in ("shapley", "ablation", "path"):
         covers, adds = getattr(first, effects), getattr(last, effects)
         assert (covers.label, adds.label) == ("obscuring", "leading")
@@ -49,14 +49,14 @@ def test_each_patch_has_its_own_effect_but_for_what_centring_moves(gauge: Any, o
         assert math.isclose(covers.margin, 4)
         assert math.isclose(adds.leading, 4 * own)
         assert math.isclose(adds.margin, 4)
-    assert math.isclose(told.obscuring_share, 0.5)
-    assert math.isclose(told.margin, told.clean.margin - told.adversarial.margin)
+    assert math.isclose(explained.obscuring_share, 0.5)
+    assert math.isclose(explained.margin, explained.clean.margin - explained.adversarial.margin)
 
 
 def test_what_each_family_does_alone_and_what_is_left_without_it() -> None:
     model, images, adversarial = two_patch_case()
-    (told,) = explain_noise(result_of(model, images, adversarial, [0]), model)
-    families = {family.name: family for family in told.families}
+    (explained,) = explain_noise(result_of(model, images, adversarial, [0]), model)
+    families = {family.name: family for family in explained.families}
     covered, led = families["obscuring alone"], families["leading alone"]
     assert (covered.changed, covered.state.guess, covered.leaves) == ((0,), 2, True)
     assert not covered.reaches
@@ -64,7 +64,7 @@ def test_what_each_family_does_alone_and_what_is_left_without_it() -> None:
     assert families["obscuring and leading"].reaches
     assert families["without obscuring"].state == led.state
     assert families["without leading"].state == covered.state
-    assert {family.size for family in told.families} == {1, 2}
+    assert {family.size for family in explained.families} == {1, 2}
 
 
 def test_sampling_goes_on_while_a_label_is_open() -> None:
@@ -92,14 +92,14 @@ def test_the_margin_falls_group_by_group_from_clean_to_adversarial() -> None:
         return torch.stack([20 - push, push], dim=1)
 
     model = model_of(answer)
-    (told,) = explain_noise(
+    (explained,) = explain_noise(
         result_of(model, NOTHING, changed_at(NOTHING, [3, 7, 5]), [0]), model, PIXELS
     )
-    assert told.order == (2, 1, 0)
-    assert [stage.margin for stage in told.stages] == [20.0, 6.0, -4.0, -10.0]
-    assert [stage.guess for stage in told.stages] == [0, 0, 1, 1]
-    assert told.stages[0] == told.clean
-    assert told.stages[-1] == told.adversarial
+    assert explained.order == (2, 1, 0)
+    assert [stage.margin for stage in explained.stages] == [20.0, 6.0, -4.0, -10.0]
+    assert [stage.guess for stage in explained.stages] == [0, 0, 1, 1]
+    assert explained.stages[0] == explained.clean
+    assert explained.stages[-1] == explained.adversarial
 
 
 def test_what_is_added_to_all_logits_changes_no_label(
@@ -107,11 +107,11 @@ def test_what_is_added_to_all_logits_changes_no_label(
 ) -> None:
     adversarial = changed_at(images, [0, 4, 13, 22, 29])
     shifted = Classifier(lambda x: curved(x) + 10 * x.flatten(1).sum(dim=1, keepdim=True))
-    told, same = (
+    explained, same = (
         explain_noise(result_of(model, images, adversarial, curved_labels), model, PIXELS)
         for model in (curved, shifted)
     )
-    for one, other in zip(told, same, strict=True):
+    for one, other in zip(explained, same, strict=True):
         for group, twin in zip(one.groups, other.groups, strict=True):
             assert group.shapley.label == twin.shapley.label
             assert group.ablation.label == twin.ablation.label
@@ -136,7 +136,7 @@ def every_kind(curved: Classifier, images: Tensor) -> AttackResult:
     return result_of(curved, images, adversarial, labels)
 
 
-def told_in_full(curved: Classifier, result: AttackResult) -> tuple[Explanation, ...]:
+def explain_in_full(curved: Classifier, result: AttackResult) -> tuple[Explanation, ...]:
     maps = [maps_for(result, seed) for seed in range(3)]
     return explain_noise(
         result,
@@ -151,8 +151,8 @@ def told_in_full(curved: Classifier, result: AttackResult) -> tuple[Explanation,
 def test_failed_and_skipped_images_are_explained_as_such(
     curved: Classifier, images: Tensor
 ) -> None:
-    told = told_in_full(curved, every_kind(curved, images))
-    assert [one.status for one in told] == [
+    explained = explain_in_full(curved, every_kind(curved, images))
+    assert [one.status for one in explained] == [
         "fooled",
         "failed",
         "skipped",
@@ -160,23 +160,30 @@ def test_failed_and_skipped_images_are_explained_as_such(
         "failed",
         "fooled",
     ]
-    assert [one.method for one in told] == ["sampled", "none", "none", "exact", "exact", "exact"]
-    assert [len(one.groups) for one in told] == [15, 0, 0, 5, 5, 5]
-    assert told[3].remark == "not found"
-    assert told[3].rival != told[3].label == told[3].adversarial.guess
-    assert told[3].spare_pixels is None
-    assert told[3].minimal is None
-    assert (told[1].forwards, told[1].margin) == (0, 0.0)
-    assert told[1].stages == (told[1].clean,)
+    assert [one.method for one in explained] == [
+        "sampled",
+        "none",
+        "none",
+        "exact",
+        "exact",
+        "exact",
+    ]
+    assert [len(one.groups) for one in explained] == [15, 0, 0, 5, 5, 5]
+    assert explained[3].remark == "not found"
+    assert explained[3].rival != explained[3].label == explained[3].adversarial.guess
+    assert explained[3].spare_pixels is None
+    assert explained[3].minimal is None
+    assert (explained[1].forwards, explained[1].margin) == (0, 0.0)
+    assert explained[1].stages == (explained[1].clean,)
 
 
 def test_a_batch_is_explained_as_its_images_are_one_by_one(
     curved: Classifier, images: Tensor
 ) -> None:
     result = every_kind(curved, images)
-    together = told_in_full(curved, result)
+    together = explain_in_full(curved, result)
     for row, whole in enumerate(together):
-        (alone,) = told_in_full(curved, result[torch.tensor([row])])
+        (alone,) = explain_in_full(curved, result[torch.tensor([row])])
         assert_same(alone.to_dict(), whole.to_dict())
 
 
@@ -197,7 +204,7 @@ def assert_same(one: Any, other: Any) -> None:
 
 
 def test_there_and_back_as_json(curved: Classifier, images: Tensor) -> None:
-    for one in told_in_full(curved, every_kind(curved, images)):
+    for one in explain_in_full(curved, every_kind(curved, images)):
         text = json.dumps(one.to_dict(), allow_nan=False)
         back = Explanation.from_dict(json.loads(text))
         assert json.dumps(back.to_dict()) == text
@@ -205,9 +212,7 @@ def test_there_and_back_as_json(curved: Classifier, images: Tensor) -> None:
 
 
 def test_what_is_no_explanation_is_refused() -> None:
-    with pytest.raises(
-        BadInput, match=r"no Explanation as pinprick writes it: missing .*'ablation_gap"
-    ):
+    with pytest.raises(BadInput, match=r"no Explanation as pinprick writes it: see .'ablation_gap"):
         Explanation.from_dict({"id": 3})
 
 
@@ -221,15 +226,15 @@ def test_every_pass_is_counted(curved: Classifier, images: Tensor) -> None:
         return curved(x)
 
     result = every_kind(curved, images)
-    told = explain_noise(result, Classifier(answer), PIXELS)
-    assert sum(one.forwards for one in told) == asked[0]
-    assert sum(one.backwards for one in told) == asked[1]
+    explained = explain_noise(result, Classifier(answer), PIXELS)
+    assert sum(one.forwards for one in explained) == asked[0]
+    assert sum(one.backwards for one in explained) == asked[1]
     pixels = 5
     ends, families, stages = 2, 5, pixels - 1
-    path = told[5].path_steps
+    path = explained[5].path_steps
     wanted = ends + 2**pixels + 2 * pixels + stages + families + pixels + path
-    assert told[5].forwards == wanted
-    assert told[5].backwards == 2 * path
+    assert explained[5].forwards == wanted
+    assert explained[5].backwards == 2 * path
 
 
 def test_no_more_images_than_a_block_are_asked_about_at_a_time(
@@ -248,11 +253,11 @@ def test_no_more_images_than_a_block_are_asked_about_at_a_time(
 def test_a_model_without_gradients_has_no_path(curved: Classifier, images: Tensor) -> None:
     result = every_kind(curved, images)
     scores = Classifier(curved.net, access="scores")
-    told = explain_noise(result, scores, PIXELS)[5]
-    assert told.groups[0].path is None
-    assert (told.path_steps, told.backwards) == (0, 0)
-    assert math.isnan(told.path_gap)
-    assert told.groups[0].shapley == explain_noise(result, curved, PIXELS)[5].groups[0].shapley
+    explained = explain_noise(result, scores, PIXELS)[5]
+    assert explained.groups[0].path is None
+    assert (explained.path_steps, explained.backwards) == (0, 0)
+    assert math.isnan(explained.path_gap)
+    assert explained.groups[0].shapley == explain_noise(result, curved, PIXELS)[5].groups[0].shapley
 
 
 def test_a_service_that_stops_answering_leaves_no_half_explanation(
@@ -303,21 +308,21 @@ def test_an_effect_that_the_place_agrees_with_is_strict() -> None:
     model, images, adversarial = two_patch_case()
     true, other = torch.zeros(2, 1, 4, 5)
     true[0, 0, 0], other[0, 0, 0] = 1.0, 1.0
-    (told,) = explain_noise(
+    (explained,) = explain_noise(
         result_of(model, images, adversarial, [0]),
         model,
         true_maps=true,
         adversarial_maps=other,
     )
-    first, last = (group.place for group in told.groups)
+    first, last = (group.place for group in explained.groups)
     assert first is not None
     assert last is not None
     assert (first.label, first.strict, first.true_share) == ("overlap", "obscuring", 1.0)
     assert (last.label, last.strict, last.adversarial_share) == ("outside", "", 0.0)
-    assert told.maps is not None
-    assert told.maps.inside_share == 0.5
-    assert told.maps.inside_chance == 0.05
-    assert math.isnan(told.maps.control_lift)
+    assert explained.maps is not None
+    assert explained.maps.inside_share == 0.5
+    assert explained.maps.inside_chance == 0.05
+    assert math.isnan(explained.maps.control_lift)
 
 
 def test_a_group_knows_where_it_is() -> None:
@@ -325,11 +330,11 @@ def test_a_group_knows_where_it_is() -> None:
     adversarial = NOTHING.clone()
     adversarial[0, 0, 1, 3], adversarial[0, 0, 3, 4], adversarial[0, 0, 0, 0] = 0.75, 0.25, 1.0
     settings = NoiseSettings(radius=0, max_groups=2)
-    (told,) = explain_noise(result_of(model, NOTHING, adversarial, [0]), model, settings)
-    assert [group.pixels for group in told.groups] == [((0, 0),), ((1, 3), (3, 4))]
-    assert told.groups[1].centre == (1.5, 3.25)
-    assert told.groups[1].box == (1, 3, 3, 4)
-    assert told.groups[1].weight == 0.5
+    (explained,) = explain_noise(result_of(model, NOTHING, adversarial, [0]), model, settings)
+    assert [group.pixels for group in explained.groups] == [((0, 0),), ((1, 3), (3, 4))]
+    assert explained.groups[1].centre == (1.5, 3.25)
+    assert explained.groups[1].box == (1, 3, 3, 4)
+    assert explained.groups[1].weight == 0.5
 
 
 def test_the_model_and_the_result_are_left_alone(curved: Classifier, images: Tensor) -> None:

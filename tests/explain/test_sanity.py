@@ -34,9 +34,9 @@ def test_gradcam_notices_shuffled_weights_and_guided_gradients_hardly_do() -> No
     images, labels = data.images(), data.labels
     other = shuffled(model)
     maps, blind = gradcam(model, images, labels), gradcam(other, images, labels)
-    told = ~(maps.empty | blind.empty)
-    assert told.sum() > 32
-    seen = likeness(maps.coarse[told], blind.coarse[told])
+    informative = ~(maps.empty | blind.empty)
+    assert informative.sum() > 32
+    seen = likeness(maps.coarse[informative], blind.coarse[informative])
     guided, guided_blind = (guided_gradients(m, images, labels).values for m in (model, other))
     edges = likeness(guided.abs(), guided_blind.abs())
     assert abs(seen) < 0.25

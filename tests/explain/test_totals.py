@@ -83,13 +83,13 @@ def test_a_single_row_has_no_association() -> None:
 
 
 @pytest.fixture
-def told(curved: Classifier, images: Tensor, curved_labels: Tensor) -> tuple[Explanation, ...]:
+def explained(curved: Classifier, images: Tensor, curved_labels: Tensor) -> tuple[Explanation, ...]:
     """Six images, each with five changed pixels, whatever became of them."""
     adversarial = changed_at(images, [0, 4, 13, 22, 29], 0.0)
     adversarial[3] = images[3]
     maps = torch.rand(3, 6, 6, 5, generator=torch.Generator().manual_seed(0))
     maps[0, 5], maps[1, 4] = 0.0, 0.0
-    told = explain_noise(
+    explained = explain_noise(
         result_of(curved, images, adversarial, curved_labels),
         curved,
         NoiseSettings(grouping="pixels"),
@@ -97,14 +97,16 @@ def told(curved: Classifier, images: Tensor, curved_labels: Tensor) -> tuple[Exp
         adversarial_maps=maps[1],
         control_maps=maps[2],
     )
-    fooled = [replace(one, status="fooled", spare_pixels=row % 2) for row, one in enumerate(told)]
-    return (*fooled[:1], replace(told[1], status="failed"), *fooled[2:])
+    fooled = [
+        replace(one, status="fooled", spare_pixels=row % 2) for row, one in enumerate(explained)
+    ]
+    return (*fooled[:1], replace(explained[1], status="failed"), *fooled[2:])
 
 
-def test_totals_are_those_worked_out_by_hand(told: tuple[Explanation, ...]) -> None:
-    totals = add_up(told, draws=200)
+def test_totals_are_those_worked_out_by_hand(explained: tuple[Explanation, ...]) -> None:
+    totals = add_up(explained, draws=200)
     assert (totals.images, totals.explained, totals.failed, totals.skipped) == (6, 4, 1, 0)
-    some = [told[row] for row in (0, 2, 4, 5)]
+    some = [explained[row] for row in (0, 2, 4, 5)]
     labels = [group.shapley.label for one in some for group in one.groups]
     assert totals.groups.value == 5
     assert totals.minimal.value == 0.75
@@ -117,7 +119,7 @@ def test_totals_are_those_worked_out_by_hand(told: tuple[Explanation, ...]) -> N
     assert (totals.inside.images, totals.adversarial_lift.images) == (3, 3)
     assert totals.strict[0].share.images == 2
     assert totals.table.groups == 10
-    seen = [one.maps for one in (told[0], told[2], told[4])]
+    seen = [one.maps for one in (explained[0], explained[2], explained[4])]
     inside = sum(test.inside_share for test in seen if test) / 3
     assert math.isclose(totals.inside.value, inside)
     flips = {flip.name: flip for flip in totals.flips}
@@ -125,15 +127,15 @@ def test_totals_are_those_worked_out_by_hand(told: tuple[Explanation, ...]) -> N
     assert flips["obscuring alone"].leaves.images == len(tried) > 0
 
 
-def test_totals_go_there_and_back_as_json(told: tuple[Explanation, ...]) -> None:
-    for some in (told, told[3:4], ()):
+def test_totals_go_there_and_back_as_json(explained: tuple[Explanation, ...]) -> None:
+    for some in (explained, explained[3:4], ()):
         totals = add_up(some, draws=50)
         text = json.dumps(totals.to_dict(), allow_nan=False)
         assert repr(Totals.from_dict(json.loads(text))) == repr(totals)
 
 
 def test_without_maps_and_gradients_the_rest_is_there(
-    told: tuple[Explanation, ...],
+    explained: tuple[Explanation, ...],
 ) -> None:
     bare = [
         replace(
@@ -142,10 +144,10 @@ def test_without_maps_and_gradients_the_rest_is_there(
             path_steps=0,
             groups=tuple(replace(group, place=None, path=None) for group in one.groups),
         )
-        for one in told
+        for one in explained
     ]
     totals = add_up(bare, draws=50)
     assert math.isnan(totals.inside.value)
     assert math.isnan(totals.path_kinds[0].share.value)
     assert totals.table.groups == 0
-    assert totals.kinds == add_up(told, draws=50).kinds
+    assert totals.kinds == add_up(explained, draws=50).kinds

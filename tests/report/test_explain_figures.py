@@ -429,7 +429,7 @@ def test_a_network_without_relus_says_why_there_is_no_guided_map(told: Explained
     assert "gelu" in pair[0].why_not
     row = make_rows(told.result, gelus)[0]
     figure = explain_figure(row, told.explanations[0], *pair, title="picture")
-    assert "defined for ReLUs alone" in " ".join(figure.axes[2].texts[0].get_text().split())
+    assert "defined for ReLUs only" in " ".join(figure.axes[2].texts[0].get_text().split())
 
 
 def test_without_maps_the_panels_say_so(told: Explained, model: Classifier, row: Row) -> None:

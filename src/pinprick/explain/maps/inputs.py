@@ -98,4 +98,4 @@ def sum_class_logits(logits: Logits, classes: Labels) -> Tensor:
 def check_gradient(logits: Logits) -> None:
     """Raise ``BadInput`` unless the logits have a gradient."""
     if not logits.requires_grad:
-        raise BadInput("the model gives no gradient, which this explanation needs")
+        raise BadInput("the model passes no gradient back, which this explanation needs")

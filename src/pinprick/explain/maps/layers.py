@@ -126,13 +126,13 @@ def _candidates(model: Classifier, net: nn.Module, images: Images) -> Iterator[_
                 )
         logits = model(images.detach().clone().requires_grad_())
         tracked = [output for output in outputs.values() if output.requires_grad]
-        gradients: tuple[Tensor | None, ...] = ()
+        gradients: tuple[Tensor | None, ...] = (None,) * len(tracked)
         if tracked and logits.requires_grad:
             top = logits.amax(dim=1).sum()
             gradients = torch.autograd.grad(top, tracked, allow_unused=True)
     used = {
         id(output)
-        for output, gradient in zip(tracked, gradients, strict=bool(gradients))
+        for output, gradient in zip(tracked, gradients, strict=True)
         if gradient is not None and _planes(gradient, images).any()
     }
     for name, output in outputs.items():

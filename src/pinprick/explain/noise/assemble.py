@@ -1,20 +1,73 @@
-"""One ``Explanation`` per image, from a result and what was measured on it."""
+"""From what was measured on a batch to one ``Explanation`` per image, in plain numbers."""
 
 import math
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from pinprick.explain.class_scores import rivals
-from pinprick.explain.noise.coalitions import as_model_output, outputs
-from pinprick.explain.noise.explanation import Explanation, Status
-from pinprick.explain.noise.measured import Measured
+from pinprick.explain.maps.maps import PixelMaps
+from pinprick.explain.noise.changes import as_values
+from pinprick.explain.noise.coalitions import Effects, as_model_output, outputs
+from pinprick.explain.noise.cross_checks import Ablation
+from pinprick.explain.noise.explanation import (
+    AblationEffect,
+    Effect,
+    Explanation,
+    Group,
+    ShapleyEffect,
+    Status,
+)
+from pinprick.explain.noise.groups import Groups
+from pinprick.explain.noise.labels import LABELS, Kinds
 from pinprick.explain.noise.settings import NoiseSettings
+from pinprick.explain.noise.shapley import Shapley
+from pinprick.explain.noise.spatial import Spatial
+from pinprick.explain.noise.sufficiency import Stages, Sufficiency
+from pinprick.explain.path_integral import Integral
 from pinprick.result import AttackResult
+from pinprick.types import Counts, PerImage, Picture
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Tensors with one row per image.
+
+    Attributes:
+        groups: The group of each changed pixel.
+        size: Size of the change of each pixel, summed over its channels.
+        totals: The whole obscuring and leading effect.
+        tolerance: Effects up to this size count as zero.
+        shapley, ablation, path: Effects by three definitions; ``path`` is None without gradients.
+        shapley_kinds, ablation_kinds, path_kinds: Their labels.
+        stages: Model outputs as groups are added one by one.
+        sufficiency: Model outputs for families of groups.
+        spatial: Where the change lies on the maps; None without maps.
+        spare: Number of pixels that can be restored, each by itself; -1 where not tested.
+        forwards, backwards: Passes spent.
+    """
+
+    groups: Groups
+    size: PixelMaps
+    totals: Float[Tensor, "batch 2"]
+    tolerance: PerImage
+    shapley: Shapley
+    shapley_kinds: Kinds
+    ablation: Ablation
+    ablation_kinds: Kinds
+    path: Integral | None
+    path_kinds: Kinds | None
+    stages: Stages
+    sufficiency: Sufficiency
+    spatial: Spatial | None
+    spare: Counts
+    forwards: Counts
+    backwards: Counts
 
 
 def assemble(
@@ -28,7 +81,7 @@ def assemble(
     return [
         replace(
             _with_measured(explanation, measured, i),
-            groups=measured.groups_of(i, clean[i], adversarial[i]),
+            groups=_groups(measured, i, clean[i], adversarial[i]),
         )
         for i, explanation in enumerate(known)
     ]
@@ -149,3 +202,85 @@ def _share(part: float, whole: float) -> float:
 
 def _gap(effects: Tensor, margin: float) -> float:
     return 1 - float(effects.sum()) / margin if margin else math.nan
+
+
+def _groups(measured: Measured, i: int, clean: Picture, adversarial: Picture) -> tuple[Group, ...]:
+    """All groups of image ``i``; the tensors and both pictures are on the CPU."""
+    index = measured.groups.index[i]
+    pixels = (index >= 0).nonzero()
+    rows, columns = pixels.unbind(dim=1)
+    numbers, sizes = index[rows, columns], measured.size[i][rows, columns].double()
+    whole = float(sizes.sum())
+    groups = []
+    for number in range(int(measured.groups.count[i])):
+        own = numbers == number
+        members, weight = pixels[own], float(sizes[own].sum())
+        centre = (members * sizes[own].unsqueeze(1)).sum(dim=0) / weight
+        low, high = members.amin(dim=0).tolist(), members.amax(dim=0).tolist()
+        shapley, spatial = _shapley(measured, i, number), measured.spatial
+        groups.append(
+            Group(
+                number=number,
+                pixels=tuple((row, column) for row, column in members.tolist()),
+                before=as_values(clean[:, rows[own], columns[own]].T),
+                after=as_values(adversarial[:, rows[own], columns[own]].T),
+                centre=(float(centre[0]), float(centre[1])),
+                box=(low[0], low[1], high[0], high[1]),
+                weight=weight / whole,
+                shapley=shapley,
+                ablation=_ablation(measured, i, number),
+                path=_path(measured, i, number),
+                place=None if spatial is None else spatial.map_label(i, number, shapley.label),
+            )
+        )
+    return tuple(groups)
+
+
+def _shapley(measured: Measured, i: int, number: int) -> ShapleyEffect:
+    effect = _effect(measured.shapley.effects, measured.shapley_kinds, i, number)
+    first, second, mixed = measured.shapley.covariance[i, number].tolist()
+    return ShapleyEffect(
+        obscuring=effect.obscuring,
+        leading=effect.leading,
+        margin=effect.margin,
+        balance=effect.balance,
+        label=effect.label,
+        obscuring_error=math.sqrt(first),
+        leading_error=math.sqrt(second),
+        margin_error=math.sqrt(max(0.0, first + second + 2 * mixed)),
+    )
+
+
+def _ablation(measured: Measured, i: int, number: int) -> AblationEffect:
+    effect = _effect(measured.ablation.both, measured.ablation_kinds, i, number)
+    removed = measured.ablation.removed[i, number].tolist()
+    inserted = measured.ablation.inserted[i, number].tolist()
+    return AblationEffect(
+        obscuring=effect.obscuring,
+        leading=effect.leading,
+        margin=effect.margin,
+        balance=effect.balance,
+        label=effect.label,
+        removed_obscuring=removed[0],
+        removed_leading=removed[1],
+        inserted_obscuring=inserted[0],
+        inserted_leading=inserted[1],
+    )
+
+
+def _path(measured: Measured, i: int, number: int) -> Effect | None:
+    if measured.path is None or measured.path_kinds is None:
+        return None
+    return _effect(measured.path.parts, measured.path_kinds, i, number)
+
+
+def _effect(effects: Effects, kinds: Kinds, i: int, number: int) -> Effect:
+    obscuring, leading = effects[i, number].tolist()
+    both = abs(obscuring) + abs(leading)
+    return Effect(
+        obscuring=obscuring,
+        leading=leading,
+        margin=obscuring + leading,
+        balance=(obscuring - leading) / both if both else 0.0,
+        label=LABELS[int(kinds[i, number])],
+    )

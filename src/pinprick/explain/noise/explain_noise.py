@@ -14,13 +14,12 @@ from torch import Tensor
 from pinprick.errors import BadInput, NoAnswer
 from pinprick.explain.class_scores import rivals
 from pinprick.explain.maps.maps import SMALL, PixelMaps
-from pinprick.explain.noise.assemble import assemble
+from pinprick.explain.noise.assemble import Measured, assemble
 from pinprick.explain.noise.coalitions import Coalitions
 from pinprick.explain.noise.cross_checks import ablate, path_effects
 from pinprick.explain.noise.explanation import Explanation
 from pinprick.explain.noise.groups import Groups, connected_groups, join_groups, single_pixels
 from pinprick.explain.noise.labels import label_effects, undecided_labels
-from pinprick.explain.noise.measured import Measured
 from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.explain.noise.shapley import shapley_values
 from pinprick.explain.noise.spatial import Spatial, spatial_test
@@ -106,12 +105,11 @@ def _measure(
         gradients=with_path,
         clean_logits=result.clean_logits,
     )
-    led_to = rivals(result)
     coalitions = Coalitions(
         problem,
         result.adversarial,
         groups,
-        led_to,
+        rivals(result),
         gauge=settings.gauge,
         block=settings.block,
     )
@@ -136,7 +134,6 @@ def _measure(
     measured = Measured(
         groups=groups,
         size=size,
-        rivals=led_to,
         totals=totals,
         tolerance=tolerance,
         shapley=shapley,

@@ -13,7 +13,6 @@ from pinprick.errors import BadInput
 
 Status = Literal["fooled", "failed", "skipped"]
 Values = tuple[tuple[float, ...], ...]  # channel values per pixel
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,11 +264,17 @@ class Explanation:
         return from_plain(cls, data)
 
 
-def to_plain(value: Any) -> Any:
-    """Nested dataclasses as dictionaries, lists, numbers and text.
+# Nested dataclasses as plain data for JSON, and back.
+#
+# What is not a finite number has no place in JSON: it becomes None, and comes back as NaN where the
+# field is a number.
 
-    JSON has no NaN and no infinity: they become None. ``from_plain`` reads None in a number as NaN.
-    """
+
+T = TypeVar("T")
+
+
+def to_plain(value: Any) -> Any:
+    """Dictionaries, lists, numbers and text alone."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
@@ -282,14 +287,11 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(cls: type[T], data: Any) -> T:
-    """The dataclass ``cls`` from the ``data`` that ``to_plain`` made of it."""
+    """The dataclass ``cls`` that ``to_plain`` made ``data`` of."""
     known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
     if not isinstance(data, dict) or set(data) != known:
         wrong = set(data) ^ known if isinstance(data, dict) else {type(data).__name__}
-        raise BadInput(
-            f"this is no {cls.__name__} as pinprick writes it: "
-            f"missing or unknown {sorted(wrong)[:3]}"
-        )
+        raise BadInput(f"this is no {cls.__name__} as pinprick writes it: see {sorted(wrong)[:3]}")
     hints = get_type_hints(cls)
     return cls(**{name: _field(hints[name], data[name]) for name in known})
 

@@ -13,25 +13,25 @@ class NoiseSettings(Settings):
     """How changed pixels are grouped, asked about and labelled.
 
     Attributes:
-        grouping: "connected" for groups of pixels that lie together, "pixels" for each by itself.
-        radius: How far a pixel reaches out to the next one of its group; None for 1 in images of up
-            to 64 pixels a side and 3 in larger ones.
-        max_groups: Images with more groups have them joined to so many by where they lie.
-        gauge: How logits become scores that can be compared.
-        exact: Up to how many groups Shapley values come from all coalitions; above, from samples.
-        error: Largest standard error of a sampled value, as a share of the whole change of the
+        grouping: "connected" for groups of connected pixels, "pixels" for single pixels.
+        radius: Pixels by which each changed pixel is dilated before connecting; None for 1 in
+            images of up to 64 pixels per side and 3 in larger ones.
+        max_groups: Images with more groups have them joined to this number, by position.
+        gauge: How logits become scores; see ``pinprick.explain.class_scores``.
+        exact: Largest number of groups with exact Shapley values; with more they are sampled.
+        error: Largest accepted standard error of a sampled value, as a share of the change of the
             margin.
-        least_pairs, max_pairs: Pairs of orders per group, at least and at most. Between the two,
-            sampling goes on for groups above ``error`` and for groups whose label is undecided.
-        path_steps, max_path_steps: Points of the path integral, at first and at most; none are
-            taken if the first is 0.
-        tolerance: What is too little to count: this share of the change of the margin, divided by
+        least_pairs, max_pairs: Least and most pairs of orders per group. Between the two, sampling
+            continues for groups above ``error`` and for groups whose label is undecided.
+        path_steps, max_path_steps: Points of the path integral in the first round, and at most; 0
+            in the first round for no path integral.
+        tolerance: Effects count as zero up to this share of the change of the margin, divided by
             the number of groups.
-        ratio: How many times larger than the other an effect must be to name a group.
-        top: How much of an image the top area of a map is.
-        max_spare: Most changed pixels of an image for which it is seen whether each is needed.
-        seed: Of the random orders.
-        block: How many images the model is asked about at a time; None to choose by their size.
+        ratio: How many times larger than the other effect an effect must be to name a group.
+        top: Share of the pixels in the top area of a map.
+        max_spare: Most changed pixels of an image to test whether each can be restored.
+        seed: Seed of the random orders.
+        block: Images per forward pass; None to choose by their size.
     """
 
     grouping: Literal["connected", "pixels"] = "connected"
