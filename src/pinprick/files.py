@@ -1,26 +1,87 @@
-"""Files that are never half: written aside and renamed."""
+"""Files that are written whole or not at all, and one message where the disk refuses."""
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from safetensors import SafetensorError
 
 from pinprick.errors import BadInput
 
 
 @contextmanager
-def aside(path: Path) -> Iterator[Path]:
-    """Where to write; renamed at the end, so that there is the whole file or the one before."""
-    place = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def atomic_write(path: Path, *, flush: bool = False) -> Iterator[Path]:
+    """Give a temporary file to write to, and rename it to ``path`` at the end.
+
+    Readers find the new file or the one before it, never half of one.
+
+    Args:
+        path: The file to write.
+        flush: Wait until the disk has the content before the file is renamed.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with writing(path):
+        try:
+            temporary.touch()
+            mode = temporary.stat().st_mode  # safetensors makes files that only their owner reads
+            yield temporary
+            temporary.chmod(mode)
+            if flush:
+                sync(temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole text file in UTF-8."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def open_folder(folder: Path, *, advice: str = "") -> None:
+    """Make the folder if it is missing, and check that files can be written into it.
+
+    Args:
+        folder: The folder.
+        advice: What the user can do if not, for the message.
+    """
+    with writing(folder, advice=advice):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+
+
+@contextmanager
+def writing(path: Path, *, advice: str = "") -> Iterator[None]:
+    """Turn errors of the disk into ``BadInput``: "cannot write PATH: reason; advice"."""
     try:
-        place.touch()
-        mode = place.stat().st_mode  # as the user has it; safetensors makes files for him alone
-        yield place
-        place.chmod(mode)
-        place.replace(path)
-    finally:
-        place.unlink(missing_ok=True)
+        yield
+    except (OSError, SafetensorError) as error:
+        to = "to " if path.is_dir() else ""
+        way_out = f"; {advice}" if advice else ""
+        raise BadInput(f"cannot write {to}{path}: {_reason(error)}{way_out}") from error
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn errors of the disk into ``BadInput``: "PATH cannot be read: reason"."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"{str(path)[:200]} cannot be read: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def sha256(path: Path) -> str:
+    with reading(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync(path: Path) -> None:
@@ -33,14 +94,6 @@ def sync(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the list of files is on the disk, where the system can say so of a folder."""
+    """Wait until the list of files is on the disk, on systems that can sync folders."""
     with suppress(OSError):
         sync(folder)
-
-
-def sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror or error}") from None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pinprick.batch_rows import BatchRows
 from pinprick.errors import BadInput
-from pinprick.files import aside
+from pinprick.files import atomic_write
 from pinprick.goal import Goal
 from pinprick.json_text import read_json
 from pinprick.result import AttackResult, Failure
@@ -44,7 +44,7 @@ def save_result(result: AttackResult, path: str | Path) -> None:
             tensors |= {f"{part}.{name}": tensor for name, tensor in value.tensors().items()}
     header = {"format": FORMAT, **{name: getattr(result, name) for name in _HEADER}}
     header["stages"] = list(result.stages)
-    with aside(path) as place:
+    with atomic_write(path) as place:
         save_file(_apart(tensors), place, metadata={"pinprick": json.dumps(header)})
 
 

@@ -10,14 +10,14 @@ from pinprick.data.sets.photographs import read_photographs
 
 
 def test_the_photographs_are_there_in_colour() -> None:
-    photos = {photo.name: photo for photo in read_photographs()}
+    photos = {photo.record.name: photo for photo in read_photographs()}
     assert list(photos) == ["chelsea", "coffee", "camera", "rocket", "motorcycle"]
     assert {photo.image.mode for photo in photos.values()} == {"RGB"}
     assert photos["chelsea"].image.size == (451, 300)
 
 
 def test_their_labels_are_classes_of_imagenet() -> None:
-    labels = {photo.label for photo in read_photographs()} - {None}
+    labels = {photo.record.label_name for photo in read_photographs()} - {""}
     assert labels == {"espresso", "tripod"}
     assert labels <= set(imagenet_classes())
 

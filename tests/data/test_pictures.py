@@ -116,7 +116,7 @@ def test_broken_files_are_set_aside_and_the_others_read(tmp_path: Path) -> None:
 
     photos, unreadable = read_pictures([tmp_path, tmp_path / "f_missing.png"])
 
-    assert [photo.path.name for photo in photos] == ["b_good.png", "d_good.jpg"]
+    assert [photo.record.path.name for photo in photos] == ["b_good.png", "d_good.jpg"]
     reasons = {file.path.name: file.reason for file in unreadable}
     assert list(reasons) == ["a_half.png", "c_notes.txt", "e_empty.jpg", "f_missing.png"]
     assert "broken" in reasons["a_half.png"]
@@ -129,4 +129,4 @@ def test_pictures_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         Image.new("RGB", (2, 2)).save(tmp_path / folder / "cat.png")
     photos, _ = read_pictures([tmp_path / "one", tmp_path / "two"])
-    assert [photo.name for photo in photos] == ["cat", "cat-2"]
+    assert [photo.record.name for photo in photos] == ["cat", "cat-2"]

@@ -96,7 +96,7 @@ def _refuse_other_classes(model: "Classifier") -> None:
     from pinprick.data.sets.photographs import read_photographs
     from pinprick.errors import BadInput
 
-    shown = {photo.label for photo in read_photographs() if photo.label is not None}
+    shown = {photo.record.label_name for photo in read_photographs()}
     if model.classes and not shown & set(model.classes):
         some = ", ".join(model.classes[:3])
         raise BadInput(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pinprick.errors import BadInput
-from pinprick.files import aside
+from pinprick.files import atomic_write
 
 _SHARE = 20  # a growing document may take a twentieth of the time
 
@@ -29,7 +29,7 @@ def open_folder(folder: Path) -> None:
 def write_json(document: dict[str, Any], path: Path) -> None:
     """Write aside and rename, so that there is either the whole file or the one before."""
     try:
-        with aside(path) as place:
+        with atomic_write(path) as place:
             place.write_text(as_json(document) + "\n", encoding="utf-8")
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror or error}") from None

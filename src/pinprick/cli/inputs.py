@@ -55,12 +55,13 @@ def read_inputs(
         remark(f"pinprick: {file.path}: {file.reason}")
     if not found:
         raise BadInput(f"there is no picture to work on{_class_folders(paths)}")
-    for photo in found:
-        if photo.remark and not quiet:
-            remark(f"{photo.path}: {photo.remark}")
+    records = [photo.record for photo in found]
+    for record in records:
+        if record.remark and not quiet:
+            remark(f"{record.path}: {record.remark}")
     images = prepare(found, model)
-    logits, heard, unheard = ask(model, images, found)
-    photos = [found[row] for row in heard.tolist()]
+    logits, heard, unheard = ask(model, images, records)
+    photos = [records[row] for row in heard.tolist()]
     true, label_from = find_labels(photos, model, logits, labels)
     return Inputs(
         photos=photos,
@@ -92,8 +93,8 @@ def prepare(photos: Sequence[Photo], model: Classifier) -> Tensor:
     for photo, image in zip(photos, images, strict=True):
         if image.shape != images[0].shape:
             raise BadInput(
-                f"{model.name} leaves pictures at their own size, but {photos[0].name} is "
-                f"{tuple(images[0].shape)} and {photo.name} {tuple(image.shape)}; "
+                f"{model.name} leaves pictures at their own size, but {photos[0].record.name} is "
+                f"{tuple(images[0].shape)} and {photo.record.name} {tuple(image.shape)}; "
                 "give pictures of one size, or Classifier(prepare=...)"
             )
     return torch.stack(images)
@@ -131,7 +132,7 @@ def ask(
 
 
 def find_labels(
-    photos: Sequence[Photo], model: Classifier, logits: Tensor, given: Sequence[str]
+    photos: Sequence[Named], model: Classifier, logits: Tensor, given: Sequence[str]
 ) -> tuple[Tensor, list[str]]:
     """The class of each picture: the one given, the one known, or the model's own guess."""
     count = logits.shape[1]
@@ -143,7 +144,7 @@ def find_labels(
     labels = logits.argmax(dim=1)
     label_from = ["model"] * len(photos)
     for i, photo in enumerate(photos):
-        known = called(photo.label, model.classes, count) if photo.label else []
+        known = called(photo.label_name, model.classes, count) if photo.label_name else []
         if len(known) == 1:
             labels[i] = known[0]
             label_from[i] = "known"

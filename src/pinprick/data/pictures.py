@@ -5,8 +5,9 @@ A file that is no picture, or half of one, is set aside with the reason; the oth
 
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -14,33 +15,45 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from pinprick.data.classes import synset_numbers
 from pinprick.errors import BadInput
 
+LabelFrom = Literal["given", "known", "data", "model"]
 
-@dataclass(frozen=True, eq=False)
-class Named:
-    """What a picture is called, where only that matters.
+
+@dataclass(frozen=True)
+class PictureRecord:
+    """What is known about one picture, apart from its pixels.
 
     Attributes:
-        name: What to call it and the files made from it; no two of a reading share one.
-        path: Where it was found.
-        remark: What had to be decided on the way; empty if nothing.
+        name: Name of the picture and of the files made from it; unique within a run.
+        path: The file, or the dataset and index, that it was read from.
+        label: Its class as the model numbers them; None until a model has been asked.
+        label_from: Where the label is from: "given" by the user, "known" from the folder or the
+            demo, the "data" set, or the clean prediction of the "model".
+        label_name: Name of its class, in words or as a synset of ImageNet; empty if unknown.
+        remark: What had to be decided while it was read; empty if nothing.
     """
 
     name: str
     path: Path
-    remark: str = field(default="", kw_only=True)
+    label: int | None = None
+    label_from: LabelFrom = "model"
+    label_name: str = ""
+    remark: str = ""
+
+
+Named = PictureRecord
 
 
 @dataclass(frozen=True, eq=False)
-class Photo(Named):
+class Photo:
     """A picture that was read.
 
     Attributes:
+        record: Its name and path; ``label_name`` where its class in ImageNet is known.
         image: 8-bit RGB, upright.
-        label: Its class in ImageNet, in words or as a synset, where that is known.
     """
 
+    record: PictureRecord
     image: Image.Image
-    label: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,18 +72,19 @@ def read_pictures(paths: Iterable[str | Path]) -> tuple[list[Photo], list[Unread
     synsets = synset_numbers()
     photos: list[Photo] = []
     unreadable: list[Unreadable] = []
-    taken: set[str] = set()
+    names: set[str] = set()
     for path in (file for given in paths for file in _files(Path(given))):
         try:
             image, remark = read_picture(path)
         except BadInput as error:
             unreadable.append(Unreadable(path, str(error)))
             continue
-        name = _free_name(path.stem, taken)
-        taken.add(name)
+        name = _free_name(path.stem, names)
+        names.add(name)
         folder = path.absolute().parent.name
-        label = folder if folder in synsets else None
-        photos.append(Photo(name, path, image, label, remark=remark))
+        label_name = folder if folder in synsets else ""
+        record = PictureRecord(name, path, label_name=label_name, remark=remark)
+        photos.append(Photo(record, image))
     return photos, unreadable
 
 

@@ -15,7 +15,7 @@ from pinprick.data.classes import find_class, whole_number
 from pinprick.data.dataset import SPLITS, Dataset
 from pinprick.data.subset import Draw, Listed, OfClass, Range, Step, Subset, parse
 from pinprick.errors import BadInput
-from pinprick.files import aside
+from pinprick.files import atomic_write
 from pinprick.types import Labels, Mask
 
 
@@ -94,7 +94,7 @@ def write_index(data: Dataset, path: Path, *, made: str = "") -> None:
     lines = [*head, *map(str, data.indices.tolist())]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with aside(path) as place:
+        with atomic_write(path) as place:
             place.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror or error}") from None

@@ -7,15 +7,15 @@ one class for what is to be seen; the cat, the rocket and the motorcycle fit sev
 from importlib.util import find_spec
 from pathlib import Path
 
-from pinprick.data.pictures import Photo, read_picture
+from pinprick.data.pictures import Photo, PictureRecord, read_picture
 from pinprick.errors import MissingExtra
 
 _FILES = {
-    "chelsea": ("chelsea.png", None),
+    "chelsea": ("chelsea.png", ""),
     "coffee": ("coffee.png", "espresso"),
     "camera": ("camera.png", "tripod"),
-    "rocket": ("rocket.jpg", None),
-    "motorcycle": ("motorcycle_left.png", None),
+    "rocket": ("rocket.jpg", ""),
+    "motorcycle": ("motorcycle_left.png", ""),
 }
 
 
@@ -26,6 +26,9 @@ def read_photographs() -> list[Photo]:
         raise MissingExtra("the photographs of the demo", "scikit-image", "demo")
     folder = Path(spec.origin).parent / "data"
     return [
-        Photo(name, folder / file, read_picture(folder / file)[0], label)
-        for name, (file, label) in _FILES.items()
+        Photo(
+            PictureRecord(name, folder / file, label_name=label_name),
+            read_picture(folder / file)[0],
+        )
+        for name, (file, label_name) in _FILES.items()
     ]

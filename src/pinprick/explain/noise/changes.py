@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pinprick.errors import BadInput
 from pinprick.explain.noise.explanation import Explanation, Values
-from pinprick.files import aside
+from pinprick.files import atomic_write
 from pinprick.types import Picture
 
 
@@ -60,7 +60,7 @@ def save_changes(explanation: Explanation, path: Path) -> None:
     """Write the lists of changed pixels to a safetensors file."""
     pixels, groups, before, after = _tensors(explanation)
     tensors = {"pixels": pixels, "groups": groups, "before": before, "after": after}
-    with aside(path) as place:
+    with atomic_write(path) as place:
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, place)
 
 
