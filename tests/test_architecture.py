@@ -19,10 +19,10 @@ SOURCE = ROOT / "src" / "pinprick"
 
 LEVELS = (  # a room may import from rooms on the lines above it, and from itself
     ("errors", "subnormal", "types"),
-    ("batch_rows", "settings"),
-    ("backward", "files", "goal", "json_text", "model", "random"),
-    ("data", "oracle", "scores", "trace"),
-    ("problem", "result", "zoo"),
+    ("backward", "batch_rows", "files", "model", "settings"),
+    ("data", "goal", "json_text", "random", "scores"),
+    ("oracle", "trace", "zoo"),
+    ("problem", "result"),
     ("parts", "result_file"),
     ("attacks",),
     ("intake",),

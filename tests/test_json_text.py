@@ -1,6 +1,8 @@
 """JSON from elsewhere is read, or refused in one line."""
 
 import json
+import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinprick import BadInput
-from pinprick.json_text import read_json, read_json_file
+from pinprick.json_text import from_plain, read_json, read_json_file, to_plain
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -72,3 +74,34 @@ def test_a_file_that_is_too_large_missing_or_a_folder_is_refused(tmp_path: Path)
         file.truncate(10**12)  # takes no room on the disk
     with pytest.raises(BadInput, match="has 1000000000000 bytes; at most 16000000 are read"):
         read_json_file(path)
+
+
+@dataclass(frozen=True)
+class Inner:
+    share: float
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: tuple[Inner, ...]
+    pair: tuple[int, float]
+    none: Inner | None = None
+
+
+def test_nested_dataclasses_are_plain_data_and_come_back() -> None:
+    value = Outer((Inner(0.5, ("a", "b")), Inner(float("inf"), ())), (1, 2.0))
+    plain = to_plain(value)
+    inner = [{"share": 0.5, "names": ["a", "b"]}, {"share": None, "names": []}]
+    assert plain == {"inner": inner, "pair": [1, 2.0], "none": None}
+    back = from_plain(Outer, plain)
+    assert back.inner[0] == value.inner[0]
+    assert back.pair == value.pair
+    assert math.isnan(back.inner[1].share)
+
+
+def test_plain_data_of_something_else_are_refused() -> None:
+    with pytest.raises(BadInput, match=r"no Inner as pinprick writes it: see \['names'\]"):
+        from_plain(Inner, {"share": 0.5})
+    with pytest.raises(BadInput, match=r"no Inner as pinprick writes it: see .'list'"):
+        from_plain(Inner, [])

@@ -1,28 +1,33 @@
-"""JSON that somebody else wrote: a value, or one line that says why there is none.
+"""JSON: text from elsewhere checked while it is read, and dataclasses as plain data and back.
 
-Python's own reader raises several kinds of errors, and one of them only where a value is nested
-so deeply that its recursion ends. It also reads NaN and 1e999, which no JSON file can hold again.
+Python's own reader raises several kinds of errors, and recurses without limit. It also accepts NaN
+and 1e999, which no JSON file can hold.
 """
 
 import json
 import math
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pinprick.errors import BadInput
+from pinprick.files import reading
 
-_DEEPEST = 64  # levels; what is deeper would stop whoever writes, copies or prints it
-_LARGEST = 16_000_000  # bytes of a file; lists in memory are some twenty times as large
+_MAX_LEVELS = 64  # writing, copying and printing recurse
+_MAX_BYTES = 16_000_000  # lists in memory are some twenty times as large
+
+T = TypeVar("T")
 
 
 def read_json(
-    text: str | bytes, where: str, *, finite: bool = False, largest: int = _LARGEST
+    text: str | bytes, where: str, *, finite: bool = False, largest: int = _MAX_BYTES
 ) -> Any:
-    """The value that ``text`` holds; ``where`` it was found is said when it holds none.
+    """The value that ``text`` holds, or ``BadInput`` with the reason.
 
     Args:
         text: JSON.
-        where: The name of the file, or of its part, for the message.
+        where: The file, or the part of it, that the text is from, for the message.
         finite: Refuse numbers that are not finite, and text that cannot be printed.
         largest: The most bytes, or characters, that are read.
     """
@@ -40,43 +45,41 @@ def read_json(
 
 def read_json_file(path: Path, *, finite: bool = False) -> Any:
     """The value in the file at ``path``, which has at most 16 MB."""
-    try:
+    with reading(path):
         size = path.stat().st_size
-        if size > _LARGEST:
-            raise BadInput(_too_large(str(path), size, _LARGEST))
+        if size > _MAX_BYTES:
+            raise BadInput(_too_large(str(path), size, _MAX_BYTES))
         content = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror or error}") from None
     return read_json(content, str(path), finite=finite)
 
 
 def _check(value: Any, where: str, *, finite: bool) -> None:
-    """Walk through the value level by level, without recursion."""
+    """Check a value level by level, without recursion."""
     level = [value]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_LEVELS):
         if finite:
-            for one in level:
-                _check_one(one, where)
+            for item in level:
+                _check_finite(item, where)
         below: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                below += [*one.keys(), *one.values()]
-            elif isinstance(one, list):
-                below += one
+        for item in level:
+            if isinstance(item, dict):
+                below += [*item.keys(), *item.values()]
+            elif isinstance(item, list):
+                below += item
         if not below:
             return
         level = below
     raise BadInput(_too_deep(where))
 
 
-def _check_one(one: Any, where: str) -> None:
-    if isinstance(one, float) and not math.isfinite(one):
-        raise BadInput(f"{where} holds the number {one}; numbers must be finite")
-    if isinstance(one, str) and not one.isascii():
+def _check_finite(item: Any, where: str) -> None:
+    if isinstance(item, float) and not math.isfinite(item):
+        raise BadInput(f"{where} holds the number {item}; numbers must be finite")
+    if isinstance(item, str) and not item.isascii():
         try:
-            one.encode()
+            item.encode()
         except UnicodeEncodeError:
-            raise BadInput(f"{where} holds text that is no Unicode: {ascii(one)[:60]}") from None
+            raise BadInput(f"{where} holds text that is no Unicode: {ascii(item)[:60]}") from None
 
 
 def _too_large(where: str, size: int, largest: int) -> str:
@@ -84,4 +87,43 @@ def _too_large(where: str, size: int, largest: int) -> str:
 
 
 def _too_deep(where: str) -> str:
-    return f"{where} is nested too deeply; at most {_DEEPEST} levels are read"
+    return f"{where} is nested too deeply; at most {_MAX_LEVELS} levels are read"
+
+
+def to_plain(value: Any) -> Any:
+    """Nested dataclasses as dictionaries, lists, numbers and text; NaN and infinity are None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {key: to_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def from_plain(cls: type[T], data: Any) -> T:
+    """The dataclass ``cls`` that ``to_plain`` made ``data`` of; None is NaN in a float field."""
+    known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+    if not isinstance(data, dict) or set(data) != known:
+        wrong = set(data) ^ known if isinstance(data, dict) else {type(data).__name__}
+        raise BadInput(f"this is no {cls.__name__} as pinprick writes it: see {sorted(wrong)[:3]}")
+    hints = get_type_hints(cls)
+    return cls(**{name: _field_from_plain(hints[name], data[name]) for name in known})
+
+
+def _field_from_plain(kind: Any, data: Any) -> Any:
+    if isinstance(kind, UnionType):
+        if data is None and NoneType in get_args(kind):
+            return None
+        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+    if is_dataclass(kind):
+        return from_plain(kind, data)  # type: ignore[arg-type]
+    if get_origin(kind) is tuple:
+        inner = get_args(kind)
+        each = inner[:1] * len(data) if inner[1:] == (...,) else inner
+        return tuple(_field_from_plain(one, item) for one, item in zip(each, data, strict=True))
+    if kind is float:
+        return math.nan if data is None else float(data)
+    return data

@@ -13,18 +13,12 @@ from typing import Any
 
 import torch
 
-from pinprick.explain.noise.explanation import (
-    Explanation,
-    Family,
-    Group,
-    MapTest,
-    from_plain,
-    to_plain,
-)
+from pinprick.explain.noise.explanation import Explanation, Family, Group, MapTest
 from pinprick.explain.noise.labels import LABELS
 from pinprick.explain.noise.spatial import MAP_LABELS
 from pinprick.explain.noise.statistics import Association, Bootstrap, Estimate, associate
 from pinprick.explain.noise.sufficiency import FAMILIES
+from pinprick.json_text import from_plain, to_plain
 
 STRICT = ("obscuring", "leading")
 
