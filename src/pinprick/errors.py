@@ -1,4 +1,4 @@
-"""Every error a user can cause, and nothing else.
+"""Every error a user can cause, and the wording that their messages share.
 
 * PinprickError
   - BadInput      images, labels or options that do not fit together
@@ -10,7 +10,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _MOST = 12  # names that a message lists
@@ -51,9 +51,7 @@ class UnknownName(PinprickError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known, name = sorted(known), name[:_LONGEST]
         near = _with_the_word(name, known) or difflib.get_close_matches(name, known, n=3)
-        rest = f" and {len(known) - _MOST} more" if len(known) > _MOST else ""
-        listed = f"known: {', '.join(known[:_MOST])}{rest}"
-        hint = f"did you mean {' or '.join(near)}?" if near else listed
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {first_few(known, _MOST)}"
         super().__init__(f"no {kind} is called {name!r}; {hint}")
 
 
@@ -68,6 +66,22 @@ class MissingExtra(PinprickError):
         super().__init__(
             f"{what} needs the package {package}; install it with: pip install {wanted}"
         )
+
+
+def one_line(error: object) -> str:
+    """What an error says, in one line; its kind where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def first_sentence(error: object) -> str:
+    """The first sentence of what an error of another package says, at most 200 characters."""
+    return one_line(error).partition(". ")[0][:_LONGEST]
+
+
+def first_few(names: Sequence[str], most: int = 3, *, separator: str = ", ") -> str:
+    """The first few names, and how many more there are."""
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + rest
 
 
 def _with_the_word(name: str, known: Iterable[str]) -> list[str]:

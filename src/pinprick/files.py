@@ -9,7 +9,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, one_line
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+    return getattr(error, "strerror", None) or one_line(error)
 
 
 def sha256(path: Path) -> str:

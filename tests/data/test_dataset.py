@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from pinprick import BadInput, Classifier
-from pinprick.data.check import by_class
+from pinprick.data.check import count_by_class
 from pinprick.data.dataset import Dataset
 from pinprick.zoo.prepare import as_it_is, short_side_and_crop
 
@@ -106,7 +106,7 @@ def test_labels_that_do_not_fit_are_refused() -> None:
 def test_labels_without_names_are_numbers_from_0() -> None:
     whole = replace(small(), classes=(), labels=torch.tensor([0, 3, 5, 3, 0, 900]))
     assert whole.class_name(900) == "class 900"
-    assert by_class(whole) == {"class 0": 2, "class 3": 2, "class 5": 1, "class 900": 1}
+    assert count_by_class(whole) == {"class 0": 2, "class 3": 2, "class 5": 1, "class 900": 1}
     with pytest.raises(BadInput, match="image 2 of small/test is labelled -1"):
         replace(whole, labels=torch.tensor([0, 1, -1, 0, 0, 0]))
 

@@ -6,7 +6,7 @@ import pytest
 
 from pinprick import BadInput
 from pinprick.data import load_data
-from pinprick.data.sets.fashion_sample import FILE
+from pinprick.data.sets.mnist import SAMPLE_FILE
 
 
 def test_the_sample_comes_with_the_package(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_the_sample_comes_with_the_package(tmp_path: Path) -> None:
     assert data.labels.bincount(minlength=10).min() >= 1
     assert data.pixels is not None
     assert int(data.pixels.long().sum()) == 3583219
-    assert FILE.with_suffix(".LICENSE").exists()
+    assert SAMPLE_FILE.with_suffix(".LICENSE").exists()
 
 
 def test_it_has_no_training_split() -> None:

@@ -12,7 +12,7 @@ from PIL import Image
 from pinprick import BadInput, Classifier
 from pinprick.data import load_data
 from pinprick.data.classes import imagenet_classes, synset_numbers
-from pinprick.data.match_labels import agree
+from pinprick.data.match_labels import match_labels
 from pinprick.data.registry import find_source
 
 WNIDS = list(synset_numbers())
@@ -113,7 +113,7 @@ def test_a_part_of_the_classes_is_a_folder_of_ones_own(tmp_path: Path) -> None:
     name = f"folder:{tmp_path / 'val'}"
     assert str(error.value).endswith(f"a part of ImageNet is read as {name}")
     model = Classifier(torch.nn.Flatten(), classes=imagenet_classes(), name="net")
-    same, said = agree(load_data(name), model, 1000)
+    same, said = match_labels(load_data(name), model, 1000)
     assert (same.labels.tolist(), said) == ([2, 5], "")
 
 

@@ -7,7 +7,7 @@ from PIL import Image
 
 from pinprick import BadInput
 from pinprick.data import load_data
-from pinprick.data.check import by_class
+from pinprick.data.check import count_by_class
 
 NIPS = "ImageId,URL,TrueLabel,TargetClass\nab12,https://a.b/c,306,779\ncd34,,1,1000\n"
 
@@ -48,7 +48,7 @@ def test_a_plain_list_has_numbers_from_0_or_words(tmp_path: Path) -> None:
 def test_a_large_number_takes_no_memory(tmp_path: Path) -> None:
     data = load_data(write(tmp_path, "file,label\na.png,999999999\n"))
     assert data.labels.tolist() == [999999999]
-    assert by_class(data) == {"class 999999999": 1}
+    assert count_by_class(data) == {"class 999999999": 1}
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_pickle_with_another_checksum_is_never_opened(tmp_path: Path, cifar: C
     cifar("CIFAR10")
     file = tmp_path / "cifar-10-batches-py" / "test_batch"
     file.write_bytes(b"cos\nsystem\n(S'touch " + str(tmp_path / "run").encode() + b"'\ntR.")
-    with pytest.raises(BadInput, match=r"cifar10 is not whole.* get it with: pinprick data get"):
+    with pytest.raises(BadInput, match=r"cifar10 is not complete.* get it with: pinprick data get"):
         load_data("cifar10", root=tmp_path)
     assert not (tmp_path / "run").exists()
 
@@ -103,7 +103,7 @@ def test_half_an_idx_file_is_one_clear_line(
 ) -> None:
     file = tmp_path / "MNIST" / "raw" / "t10k-images-idx3-ubyte"
     file.write_bytes(file.read_bytes()[:keep])
-    with pytest.raises(BadInput, match=r"mnist/test is not whole .*t10k-images-idx3-ubyte: it "):
+    with pytest.raises(BadInput, match=r"mnist/test is not complete .*t10k-images-idx3-ubyte: it "):
         load_data("mnist", root=tmp_path)
 
 
@@ -203,7 +203,7 @@ def test_unknown_names_and_splits_offer_the_nearest(tmp_path: Path) -> None:
 
 
 def test_the_default_root_is_settled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from pinprick.data.source import data_root
+    from pinprick.data.registry import data_root
 
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.delenv("PINPRICK_DATA", raising=False)

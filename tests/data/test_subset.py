@@ -9,8 +9,8 @@ from hypothesis import strategies as some
 
 from pinprick import BadInput, PinprickError
 from pinprick.data import load_data
-from pinprick.data.select import choose, load_subset, read_index, write_index
-from pinprick.data.subset import Draw, Listed, OfClass, Range, Subset, describe, parse
+from pinprick.data.select import apply_step, load_subset, read_index, write_index
+from pinprick.data.subset import Draw, InIndexFile, OfClass, Range, Subset, describe, parse
 
 SAMPLE = "fashion_sample/test"
 
@@ -26,7 +26,7 @@ SAMPLE = "fashion_sample/test"
         ("mnist[7:]", Subset("mnist", "test", (Range(7),))),
         ("mnist[random=9]", Subset("mnist", "test", (Draw(9),))),
         ("mnist[class=T-shirt/top | 3]", Subset("mnist", "test", (OfClass(("T-shirt/top", "3")),))),
-        ("mnist[@a/b.txt]", Subset("mnist", "test", (Listed("a/b.txt"),))),
+        ("mnist[@a/b.txt]", Subset("mnist", "test", (InIndexFile("a/b.txt"),))),
         ("folder:a/train", Subset("folder:a/train")),
         ("csv:a.csv[split=both][:3]", Subset("csv:a.csv", "both", (Range(0, 3),))),
         (
@@ -121,7 +121,7 @@ def test_a_draw_is_of_all_images_alike() -> None:
     data = load_data("fashion_sample")
     times = torch.zeros(64)
     for seed in range(100):
-        times[choose(data, Draw(16, seed)).indices] += 1
+        times[apply_step(data, Draw(16, seed)).indices] += 1
     assert times.mean() == 25
     assert (times - 25).abs().max() < 4 * (100 * 0.25 * 0.75) ** 0.5
 

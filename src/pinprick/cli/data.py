@@ -24,7 +24,7 @@ def list_all(root: options.Root = None, json: options.Json = False) -> None:
     """List the datasets that have a name, and say which are there."""
     from pinprick.cli.data_output import print_sources, sources_document
     from pinprick.cli.folder import as_json
-    from pinprick.data.source import data_root
+    from pinprick.data.registry import data_root
 
     where = data_root(root)
     if json:
@@ -46,8 +46,7 @@ def get(
     """
     from pinprick.cli.data_output import watch_bytes
     from pinprick.cli.folder import as_json
-    from pinprick.data.registry import find_source
-    from pinprick.data.source import data_root
+    from pinprick.data.registry import data_root, find_source
 
     where = data_root(root)
     sources = [find_source(name) for name in names]
@@ -79,8 +78,8 @@ def check(
     from pinprick.cli.folder import as_json
     from pinprick.data.check import check_data
 
-    with watch_files(name, quiet=quiet) as watch:
-        report = check_data(name, root=root, watch=watch)
+    with watch_files(name, quiet=quiet) as progress:
+        report = check_data(name, root=root, progress=progress)
     if json:
         typer.echo(as_json(report_document(report)))
     else:

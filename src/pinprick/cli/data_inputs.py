@@ -11,7 +11,7 @@ from pinprick.cli.console import remark
 from pinprick.cli.inputs import Inputs, ask, find_targets, read_inputs
 from pinprick.cli.roll import Roll
 from pinprick.data.dataset import Dataset
-from pinprick.data.match_labels import agree, check_shape
+from pinprick.data.match_labels import check_shape, match_labels
 from pinprick.data.pictures import Named, Unreadable
 from pinprick.data.select import load_subset
 from pinprick.data.subset import Range, Subset, describe, parse
@@ -75,10 +75,10 @@ def read_data(
         logits, heard, unheard = _ask(part, model, images, names, proven=count is not None)
         if count is None:
             count = logits.shape[1]
-            said = agree(data, model, count)[1]
+            said = match_labels(data, model, count)[1]
             if said and not quiet:
                 remark(said)
-        some = agree(part[kept[heard]], model, count)[0]
+        some = match_labels(part[kept[heard]], model, count)[0]
         photos = [names[row] for row in heard.tolist()]
         yield Inputs(
             photos=photos,

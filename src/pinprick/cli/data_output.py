@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from pinprick.cli.console import print_table, remark
-from pinprick.data.check import Part, Report, is_there
+from pinprick.data.check import DataReport, SplitReport, is_there
 from pinprick.data.dataset import SPLITS
 from pinprick.data.fetch import Progress
 from pinprick.data.registry import FORMS, SOURCES
@@ -47,7 +47,7 @@ def sources_document(root: Path) -> dict[str, Any]:
     }
 
 
-def print_report(report: Report) -> None:
+def print_report(report: DataReport) -> None:
     """Faults on stderr, and what there is on stdout."""
     for fault in report.faults:
         remark(f"pinprick: {fault.path}: {fault.reason}")
@@ -68,7 +68,7 @@ def print_report(report: Report) -> None:
         typer.echo(f"{report.name}: nothing to put right")
 
 
-def report_document(report: Report) -> dict[str, Any]:
+def report_document(report: DataReport) -> dict[str, Any]:
     return {
         "format": 1,
         "name": report.name,
@@ -115,12 +115,12 @@ def watch_files(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _heading(part: Part) -> str:
+def _heading(part: SplitReport) -> str:
     split = part.source.rpartition("/")[2]
     return split if split in SPLITS else "images"
 
 
-def _span(part: Part) -> str:
+def _span(part: SplitReport) -> str:
     fewest, most = min(part.by_class.values()), max(part.by_class.values())
     each = str(fewest) if fewest == most else f"{fewest} to {most}"
     return f"{len(part.by_class)} classes of {each} images"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pinprick.cli.console import remark
 from pinprick.cli.roll import Roll
-from pinprick.data.classes import called, find_class
+from pinprick.data.classes import classes_named, find_class
 from pinprick.data.pictures import Named, Photo, Unreadable, read_pictures
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.errors import BadInput, NoAnswer
@@ -25,7 +25,7 @@ class Inputs(Roll):
     """Pictures that were read, ready for the model.
 
     Attributes:
-        photos: What the pictures are called, in order.
+        photos: What the pictures are classes_named, in order.
         images: The pictures as the model wants them, in [0, 1].
         logits: What the model says of them.
         labels: The class of each.
@@ -144,7 +144,7 @@ def find_labels(
     labels = logits.argmax(dim=1)
     label_from = ["model"] * len(photos)
     for i, photo in enumerate(photos):
-        known = called(photo.label_name, model.classes, count) if photo.label_name else []
+        known = classes_named(photo.label_name, model.classes, count) if photo.label_name else []
         if len(known) == 1:
             labels[i] = known[0]
             label_from[i] = "known"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pinprick.cli.inputs import Inputs
 from pinprick.data.dataset import Dataset
-from pinprick.data.match_labels import agree
+from pinprick.data.match_labels import match_labels
 from pinprick.data.select import load_subset
 from pinprick.data.subset import Subset, parse
 from pinprick.errors import BadInput
@@ -59,7 +59,7 @@ def of_target(whole: Dataset, group: Inputs, model: Classifier, seed: int) -> Im
     One that the model takes for another class is no start, which an attack finds out by itself.
     """
     assert group.targets is not None, "open_start saw to that"
-    labels = agree(whole, model, group.logits.shape[1])[0].labels
+    labels = match_labels(whole, model, group.logits.shape[1])[0].labels
     draws = Streams(seed, group.ids).uniform(1, step=0, use="image of the target class").flatten()
     rows = []
     for target, draw in zip(group.targets.tolist(), draws.tolist(), strict=True):

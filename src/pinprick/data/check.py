@@ -1,4 +1,4 @@
-"""Is a set whole? Files, checksums, images by class, and a hash of all its contents."""
+"""Is a set complete? Files, checksums, images per class, and a hash of all its contents."""
 
 import hashlib
 from collections import Counter
@@ -6,18 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pinprick.data import load_data
 from pinprick.data.dataset import Dataset, NoSplit
 from pinprick.data.pictures import Unreadable, read_picture
-from pinprick.data.registry import SOURCES, find_source
-from pinprick.data.source import data_root
+from pinprick.data.registry import data_root, find_source, load_data
 from pinprick.errors import BadInput
 
-Watch = Callable[[int, int], None]  # files looked at, and all of them
+FileProgress = Callable[[int, int], None]  # files checked, files in all
 
 
 @dataclass(frozen=True)
-class Part:
+class SplitReport:
     """A split as it was found.
 
     Attributes:
@@ -34,49 +32,51 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What a set is worth: its splits, and what is wrong with its files."""
+class DataReport:
+    """The splits of a set, and what is wrong with its files."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[SplitReport, ...]
     faults: tuple[Unreadable, ...]
 
 
-def check_data(name: str, *, root: str | Path | None = None, watch: Watch | None = None) -> Report:
-    """Look at every file of the set called ``name``; arguments as for ``load_data``."""
-    where = data_root(root)
-    known = None if ":" in name else find_source(name)
-    faults = [] if known is None else known.faults(where)
+def check_data(
+    name: str, *, root: str | Path | None = None, progress: FileProgress | None = None
+) -> DataReport:
+    """Check every file of the set called ``name``; arguments as for ``load_data``."""
+    root = data_root(root)
+    source = None if ":" in name else find_source(name)
+    faults = [] if source is None else source.faults(root)
     damaged = len(faults) > 0
     parts, missing, refused = [], [], []
     classes = set()
-    for split in ("train", "test") if known is None else known.counts:
+    for split in ("train", "test") if source is None else source.counts:
         try:
-            data = load_data(name, root=where, split=split)
-        except NoSplit as error:  # where there is a split, another may be missing
+            data = load_data(name, root=root, split=split)
+        except NoSplit as error:  # the set may have the other one
             missing.append(str(error))
             continue
         except BadInput as error:
             refused.append(str(error))
             continue
-        if known is not None and known.shape is not None and len(data) != known.counts[split]:
-            reason = f"{split} has {len(data)} images and not {known.counts[split]}"
-            faults.append(Unreadable(where / known.place, reason))
-        contents, found = fingerprint(data, watch)
+        if source is not None and source.shape is not None and len(data) != source.counts[split]:
+            reason = f"{split} has {len(data)} images and not {source.counts[split]}"
+            faults.append(Unreadable(root / source.place, reason))
+        contents, found = hash_contents(data, progress)
         faults += found
-        parts.append(Part(data.source, len(data), by_class(data), contents))
+        parts.append(SplitReport(data.source, len(data), count_by_class(data), contents))
         classes.add(data.classes)
     if not parts and not faults:
         raise BadInput([*missing, *refused][-1])
-    if not damaged:  # files that are say the same
+    if not damaged:  # otherwise the faults of its files say the same
         faults += [Unreadable(Path(name), reason) for reason in refused]
     if len(classes) > 1:
         faults.append(Unreadable(Path(name), "train and test name other classes"))
-    return Report(name, tuple(parts), tuple(faults))
+    return DataReport(name, tuple(parts), tuple(faults))
 
 
-def by_class(data: Dataset) -> dict[str, int]:
-    """How many images each class has; numbers tell apart classes of the same name.
+def count_by_class(data: Dataset) -> dict[str, int]:
+    """How many images each class has; classes of the same name also have their number.
 
     Where classes have no names, those without an image are unknown.
     """
@@ -92,7 +92,9 @@ def by_class(data: Dataset) -> dict[str, int]:
     }
 
 
-def fingerprint(data: Dataset, watch: Watch | None = None) -> tuple[str, list[Unreadable]]:
+def hash_contents(
+    data: Dataset, progress: FileProgress | None = None
+) -> tuple[str, list[Unreadable]]:
     """SHA-256 of all images and labels in their order, and the files that are damaged.
 
     Where images are files, the same picture under two labels is a fault too.
@@ -103,7 +105,7 @@ def fingerprint(data: Dataset, watch: Watch | None = None) -> tuple[str, list[Un
             total.update(pixels.contiguous().numpy().tobytes())
         total.update(data.labels.numpy().astype("<i8").tobytes())
         return total.hexdigest(), []
-    total, faults = hashlib.sha256(), []
+    total, faults, complete = hashlib.sha256(), [], True
     seen: dict[bytes, tuple[Path, int]] = {}
     for done, (path, label) in enumerate(zip(data.files, data.labels.tolist(), strict=True), 1):
         try:
@@ -111,19 +113,19 @@ def fingerprint(data: Dataset, watch: Watch | None = None) -> tuple[str, list[Un
             digest = hashlib.sha256(path.read_bytes()).digest()
         except (BadInput, OSError) as error:
             faults.append(Unreadable(path, str(error)))
+            complete = False
             continue
         total.update(digest + label.to_bytes(8, "little"))
         first, other = seen.setdefault(digest, (path, label))
         if other != label:
             names = f"{data.class_name(label)} here and {data.class_name(other)} there"
             faults.append(Unreadable(path, f"the same picture as {first}: {names}"))
-        if watch is not None:
-            watch(done, len(data))
-    damaged = len(seen) == 0 or any("same picture" not in fault.reason for fault in faults)
-    return "" if damaged else total.hexdigest(), faults
+        if progress is not None:
+            progress(done, len(data))
+    return total.hexdigest() if complete and seen else "", faults
 
 
 def is_there(name: str, root: Path) -> bool:
-    """Whether there is anything of the set in the root; a quick look."""
-    source = SOURCES[name]
+    """Whether there is anything of the set in the root, without reading it."""
+    source = find_source(name)
     return not source.place or (root / source.place).is_dir()

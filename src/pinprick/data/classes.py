@@ -7,18 +7,8 @@ from pathlib import Path
 from pinprick.errors import BadInput, UnknownName
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
-_DIGITS = 18  # that always fit 64 bits
-
-
-def is_number(text: str) -> bool:
-    """Whether ``text`` is a number, be it negative or a fraction."""
-    return _NUMBER.fullmatch(text) is not None
-
-
-def whole_number(text: str) -> int | None:
-    """The number from 0 that ``text`` is in plain digits; None if it is anything else."""
-    whole = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
-    return int(text) if whole else None
+_MAX_DIGITS = 18  # always fits 64 bits
+_SYNSETS = Path(__file__).parent / "sets" / "files" / "imagenet_synsets.txt"
 
 
 def find_class(text: str, names: Sequence[str], *, count: int | None, owner: str) -> int:
@@ -28,14 +18,14 @@ def find_class(text: str, names: Sequence[str], *, count: int | None, owner: str
         text: The number itself, a name in upper or lower case, or a synset of ImageNet.
         names: Names of the classes in their order; empty if unknown.
         count: How many classes there are; None if unknown.
-        owner: Whose classes these are, for messages.
+        owner: The model or set that has these classes, for messages.
     """
     text = text.strip()
     number = whole_number(text)
     numbers = "from 0" if count is None else f"from 0 to {count - 1}"
     if number is not None and (count is None or number < count):
         return number
-    found = called(text, names, count)
+    found = classes_named(text, names, count)
     if len(found) == 1:
         return found[0]
     if found:
@@ -50,8 +40,8 @@ def find_class(text: str, names: Sequence[str], *, count: int | None, owner: str
     raise UnknownName(f"class of {owner}", text, names)
 
 
-def called(text: str, names: Sequence[str], count: int | None) -> list[int]:
-    """Classes whose name is ``text``, in words or as a synset of ImageNet; arguments as above."""
+def classes_named(text: str, names: Sequence[str], count: int | None) -> list[int]:
+    """Numbers of the classes that are called ``text``; arguments as for ``find_class``."""
     wanted = text.casefold()
     found = [i for i, name in enumerate(names[:count]) if name.casefold() == wanted]
     if found:
@@ -59,25 +49,33 @@ def called(text: str, names: Sequence[str], count: int | None) -> list[int]:
     synsets = synset_numbers()
     if wanted in synsets:
         return [synsets[wanted]] if count == len(synsets) else []
-    here = [i for i, name in enumerate(names[:count]) if name in synsets]
-    words = imagenet_classes() if here else ()
-    return [i for i in here if words[synsets[names[i]]].casefold() == wanted]
+    named_by_synset = [i for i, name in enumerate(names[:count]) if name in synsets]
+    words = imagenet_classes() if named_by_synset else ()
+    return [i for i in named_by_synset if words[synsets[names[i]]].casefold() == wanted]
 
 
-# The thousand classes of ImageNet in the order that every ImageNet network has them.
+def is_number(text: str) -> bool:
+    """Whether ``text`` is a number, including negative ones and fractions."""
+    return _NUMBER.fullmatch(text) is not None
 
 
-_SYNSETS = Path(__file__).parent / "sets" / "files" / "imagenet_synsets.txt"
+def whole_number(text: str) -> int | None:
+    """The number from 0 that ``text`` is in plain digits; None if it is anything else."""
+    whole = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+    return int(text) if whole else None
 
 
 def imagenet_classes() -> tuple[str, ...]:
-    """In words, read from torchvision, which keeps them beside its weights; nothing is fetched."""
+    """The thousand classes of ImageNet in words, in the order of all ImageNet networks.
+
+    They come with torchvision; nothing is fetched.
+    """
     from torchvision.models import ResNet18_Weights
 
     return tuple(ResNet18_Weights.IMAGENET1K_V1.meta["categories"])
 
 
 def synset_numbers() -> dict[str, int]:
-    """The number of each class by its WordNet synset, as in n01440764, which folders are called."""
+    """The number of each class of ImageNet by its WordNet synset, such as n01440764."""
     synsets = _SYNSETS.read_text(encoding="ascii").split()
     return {synset: number for number, synset in enumerate(synsets)}

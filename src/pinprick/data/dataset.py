@@ -1,7 +1,7 @@
-"""Labelled images in a fixed order: pixels in memory where they are few and small, files where not.
+"""Labelled images in a fixed order: pixels in memory, or picture files.
 
-Images are in [0, 1] and never normalised. Each keeps its number in the whole set, however the set
-is cut, so that image 17 is image 17 for ever; it is what random streams and tables go by.
+Images are in [0, 1] and never normalised. Each keeps its index in the whole set, however the set is
+cut. Random streams and tables go by that index.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,21 +18,28 @@ from pinprick.errors import BadInput, UnknownName
 from pinprick.model import Classifier
 from pinprick.types import Images, Labels, Rows
 
+Split = Literal["train", "test", "both"]  # in "both", test follows train
+SPLITS: tuple[str, ...] = get_args(Split)
+
+
+class NoSplit(BadInput):
+    """A split that a set does not have, though it may have the other."""
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Images with their labels, all of a set or some of it.
 
     Attributes:
-        name: What the set is called, as in "cifar10".
+        name: Name of the set, as in "cifar10".
         classes: Names of the classes, in the order of the labels; empty where labels are bare
-            numbers, whose meaning and range the model knows.
+            numbers, which only the model can name.
         labels: The class of each image.
         pixels: All images as 8-bit values; None where they are read from files.
-        files: One picture file for each image; none where there are pixels.
-        indices: The number of each image in its source.
+        files: One picture file per image; empty where there are pixels.
+        indices: The index of each image in its source.
         source: The set and its split, as in "cifar10/test".
-        targets: The class each image is to be taken for, where the set says so.
+        targets: The class to reach for each image, where the set says so.
     """
 
     name: str
@@ -64,7 +71,7 @@ class Dataset:
     def in_memory(
         cls, name: str, classes: tuple[str, ...], pixels: Tensor, labels: Labels, source: str
     ) -> "Dataset":
-        """A whole set whose pixels are at hand, numbered as they stand."""
+        """A whole set whose pixels are in memory, numbered in their order."""
         return cls(name, classes, labels, pixels, (), torch.arange(len(labels)), source)
 
     def __len__(self) -> int:
@@ -86,7 +93,7 @@ class Dataset:
         return self.classes[label] if self.classes else f"class {label}"
 
     def where(self, row: int) -> str:
-        """Which image stands in a row: its number, its source, and its file if it has one."""
+        """Which image is in a row: its index, its source, and its file if it has one."""
         file = f" ({self.files[row].name})" if self.files else ""
         return f"image {int(self.indices[row])} of {self.source}{file}"
 
@@ -122,31 +129,20 @@ class Dataset:
             yield image
 
 
-# The splits of a set: ``train``, ``test``, or ``both``, where test follows train.
-
-
-Split = Literal["train", "test", "both"]
-SPLITS: tuple[str, ...] = get_args(Split)
-
-
-class NoSplit(BadInput):
-    """A split that a set does not have, though it may have the other."""
-
-
-def parts_of(split: str) -> tuple[str, ...]:
+def split_parts(split: str) -> tuple[str, ...]:
     """``("train", "test")`` for both of them, or the one that is named."""
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
     return ("train", "test") if split == "both" else (split,)
 
 
-def read_parts(
+def read_split(
     name: str, split: str, read: Callable[[str], tuple[Tensor, Tensor]]
 ) -> tuple[Tensor, Tensor]:
     """Pixels and labels of a split of the set ``name``, where ``read`` gives those of one part."""
-    pairs = {part: read(part) for part in parts_of(split)}
+    pairs = {part: read(part) for part in split_parts(split)}
     for part, (some, theirs) in pairs.items():
-        if len(some) != len(theirs):  # each part by itself, as a sum may come out right
+        if len(some) != len(theirs):  # each part by itself: a sum may come out right by chance
             raise BadInput(f"{name}/{part} has {len(some)} images and {len(theirs)} labels")
     pixels, labels = zip(*pairs.values(), strict=True)
     return torch.cat(pixels), torch.cat(labels)

@@ -1,8 +1,8 @@
-"""A file from the network: taken up where it broke off, checked, and never half there.
+"""A file from the network: resumed where it broke off, checked, and complete or absent.
 
-What has come so far is kept beside the file as ``NAME.part``. The next try, in this run or a later
-one, asks the server for the rest; one that cannot give a rest gives the whole. The file gets its
-name once its checksum is right.
+What has arrived is saved beside the file as ``NAME.part``. The next try, in this run or a later
+one, asks the server for the rest; some servers send the whole file again. The file gets its name
+once its checksum is right.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, one_line
 
-Progress = Callable[[str, int, int], None]  # the file, bytes that are there, bytes of the whole
+Progress = Callable[[str, int, int], None]  # the file, bytes that have arrived, bytes in all
 
 _CHUNK = 1 << 16
-_TRIES = 5  # in a row that bring nothing, for each address
+_TRIES = 5  # in a row that bring nothing, per address
 _BROKEN = (OSError, http.client.HTTPException)  # a timeout and a refused address are OSErrors
 
 
@@ -34,30 +34,30 @@ def fetch(
     timeout: float = 30.0,
     pause: float = 1.0,
 ) -> None:
-    """Bring a file to ``path`` from the first address that has it whole.
+    """Fetch a file to ``path`` from the first address that sends all of it.
 
     Args:
         urls: Addresses of the same file.
-        path: Where it is to go; its folder is made. Nothing is done if it is there and whole.
+        path: The file to write; its folder is made. Nothing is fetched if it is complete.
         md5: The checksum it must have.
-        progress: Told how far it is.
-        timeout: Seconds of silence after which a connection is given up.
-        pause: Seconds to wait after a try that brought nothing; they double with each.
+        progress: Called as bytes arrive.
+        timeout: Seconds of silence after which a connection is closed.
+        pause: Seconds to wait after a try that brought nothing; doubled with each.
     """
     if has_checksum(path, md5):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     reasons = []
-    with _alone(path.parent):
+    with _lock(path.parent):
         if has_checksum(path, md5):  # another process has fetched it meanwhile
             return
         for url in urls:
-            for _ in range(2):  # once more from the start if what was kept is of another file
+            for _ in range(2):  # once more from the start if the saved part is of another file
                 try:
-                    _complete(url, part, progress, timeout, pause)
+                    _fetch_all(url, part, progress, timeout, pause)
                 except _BROKEN as error:
-                    reasons.append(f"{url}: {' '.join(str(error).split()) or type(error).__name__}")
+                    reasons.append(f"{url}: {one_line(error)}")
                     break
                 if has_checksum(part, md5):
                     part.replace(path)
@@ -65,8 +65,8 @@ def fetch(
                 part.unlink()
                 reasons.append(f"{url}: what it sends has another checksum")
     raise BadInput(
-        f"{path.name} could not be fetched ({'; '.join(dict.fromkeys(reasons))}); what has come "
-        "is kept, so try again when the network is there"
+        f"{path.name} could not be fetched ({'; '.join(dict.fromkeys(reasons))}); what has "
+        "arrived is saved, so try again when the network is there"
     )
 
 
@@ -82,22 +82,22 @@ def _md5() -> Any:
     return hashlib.md5(usedforsecurity=False)
 
 
-def _complete(
+def _fetch_all(
     url: str, part: Path, progress: Progress | None, timeout: float, pause: float
 ) -> None:
-    """Add to ``part`` until the server says that it is whole."""
+    """Add to ``part`` until it is as long as the server says."""
     idle = 0
     while True:
         before = _size(part)
         try:
-            if _add(url, part, progress, timeout):
+            if _fetch_more(url, part, progress, timeout):
                 return
             reason: Exception = ConnectionError("the connection broke off")
         except _BROKEN as error:
             if isinstance(error, urllib.error.HTTPError):
                 error.close()
                 if error.code < 500 and error.code not in (408, 429):
-                    raise  # it is not there, and asking again will not help
+                    raise  # the server does not have it
             reason = error
         idle = 0 if _size(part) > before else idle + 1
         if idle == _TRIES:
@@ -106,8 +106,8 @@ def _complete(
             time.sleep(pause * 2 ** (idle - 1))
 
 
-def _add(url: str, part: Path, progress: Progress | None, timeout: float) -> bool:
-    """Add what one connection gives; True once the file is as long as the server says."""
+def _fetch_more(url: str, part: Path, progress: Progress | None, timeout: float) -> bool:
+    """Add what one connection sends; True once the file is as long as the server says."""
     have = _size(part)
     headers = {"User-Agent": "pinprick", "Accept-Encoding": "identity"}
     if have:
@@ -116,13 +116,13 @@ def _add(url: str, part: Path, progress: Progress | None, timeout: float) -> boo
     try:
         response = urllib.request.urlopen(request, timeout=timeout)
     except urllib.error.HTTPError as error:
-        if error.code != 416:  # there is nothing after what we have; the checksum will tell
+        if error.code != 416:  # nothing is left to send; the checksum decides
             raise
         error.close()
         return True
     with response:
         if not _continues(response, have):
-            have = 0  # the whole comes, from the start
+            have = 0  # the server sends the whole file again
         length = response.headers.get("Content-Length", "")
         total = have + int(length) if length.isdigit() else 0
         with part.open("ab" if have else "wb") as file:
@@ -144,8 +144,8 @@ def _size(path: Path) -> int:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Waits until no other process fetches into the folder, on systems that can tell."""
+def _lock(folder: Path) -> Iterator[None]:
+    """Wait until no other process fetches into the folder, on systems with file locks."""
     try:
         import fcntl
     except ImportError:  # Windows

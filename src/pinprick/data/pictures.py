@@ -1,6 +1,6 @@
-"""Picture files as they are found: read, turned upright and brought to 8-bit RGB.
+"""Picture files: read, turned upright and converted to 8-bit RGB.
 
-A file that is no picture, or half of one, is set aside with the reason; the others are read.
+A file that is no picture, or half of one, is skipped with the reason; the others are read.
 """
 
 import warnings
@@ -13,7 +13,10 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from pinprick.data.classes import synset_numbers
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, one_line
+
+_WHITE = (255, 255, 255, 255)
+_DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # integers of more than 8 bits
 
 LabelFrom = Literal["given", "known", "data", "model"]
 
@@ -65,9 +68,9 @@ class Unreadable:
 
 
 def read_pictures(paths: Iterable[str | Path]) -> tuple[list[Photo], list[Unreadable]]:
-    """What could be read of the files, and what not; a folder stands for its files, sorted.
+    """The pictures that could be read, and the files that could not; a folder means its files.
 
-    A picture in a folder that is called by a synset of ImageNet is of that class.
+    A picture in a folder that is named by a synset of ImageNet is of that class.
     """
     synsets = synset_numbers()
     photos: list[Photo] = []
@@ -102,12 +105,11 @@ def read_picture(path: str | Path) -> tuple[Image.Image, str]:
     except BadInput:
         raise
     except Exception as error:  # a broken file makes a decoder raise anything
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise BadInput(f"the picture is broken ({reason})") from None
+        raise BadInput(f"the picture is broken ({one_line(error)})") from None
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """The path itself, or the files of a folder but for hidden ones."""
+    """The path itself, or the files of a folder, sorted and without hidden ones."""
     if not path.is_dir():
         yield path
         return
@@ -123,15 +125,8 @@ def _free_name(stem: str, taken: set[str]) -> str:
     return name
 
 
-# Any picture as 8-bit RGB: turned upright, on white where it is transparent, in full range.
-
-
-_WHITE = (255, 255, 255, 255)
-_DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # whole numbers of more than 8 bits
-
-
 def as_rgb(picture: Image.Image) -> tuple[Image.Image, str]:
-    """The picture in 8-bit RGB, and a remark where something had to be decided; empty otherwise."""
+    """The picture in 8-bit RGB and full range, and a remark where something had to be decided."""
     picture = ImageOps.exif_transpose(picture)
     if picture.mode in _DEEP:
         return _from_16bit(picture).convert("RGB"), ""
@@ -150,7 +145,7 @@ def as_rgb(picture: Image.Image) -> tuple[Image.Image, str]:
 
 
 def _from_16bit(picture: Image.Image) -> Image.Image:
-    """0 to 65535 becomes 0 to 255, rounded; simply converting would cut off instead."""
+    """0 to 65535 becomes 0 to 255, rounded; PIL would cut off at 255 instead."""
     values = np.asarray(picture).astype(np.float64)
     low, high = values.min(), values.max()
     if low < 0 or high > 65535:

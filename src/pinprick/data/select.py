@@ -1,8 +1,10 @@
-"""The images that a subset names, taken from their set.
+"""The images that a subset names, and index files that list images.
 
-A random draw takes the images whose numbers have the smallest hashes under its seed, in order. It
-needs no generator, whose numbers change between versions; a smaller draw is part of a larger one,
-and an image is drawn or not whatever was left out before.
+A random draw takes the images whose indices have the smallest hashes under its seed, in order. So
+it is the same for every version of torch, and a smaller draw is part of a larger one. Whether an
+image is drawn before another does not depend on what was left out before.
+
+An index file has one index per line, below comment lines that say which set they belong to.
 """
 
 import hashlib
@@ -10,13 +12,15 @@ from pathlib import Path
 
 import torch
 
-from pinprick.data import load_data
 from pinprick.data.classes import find_class, whole_number
 from pinprick.data.dataset import SPLITS, Dataset
-from pinprick.data.subset import Draw, Listed, OfClass, Range, Step, Subset, parse
+from pinprick.data.registry import load_data
+from pinprick.data.subset import Draw, InIndexFile, OfClass, Range, Step, Subset, parse
 from pinprick.errors import BadInput
-from pinprick.files import atomic_write
+from pinprick.files import write_text, writing
 from pinprick.types import Labels, Mask
+
+_HEAD = "# images of "
 
 
 def load_subset(
@@ -32,12 +36,12 @@ def load_subset(
     subset = parse(subset) if isinstance(subset, str) else subset
     data = load_data(subset.name, root=root, split=subset.split, download=download)
     for step in subset.steps:
-        data = choose(data, step)
+        data = apply_step(data, step)
     return data
 
 
-def choose(data: Dataset, step: Step) -> Dataset:
-    """Some of the images, each with the number it has."""
+def apply_step(data: Dataset, step: Step) -> Dataset:
+    """The images that one step chooses; they keep their indices."""
     match step:
         case Range():
             if max(step.stop or 0, step.start + 1) > len(data):
@@ -55,7 +59,7 @@ def choose(data: Dataset, step: Step) -> Dataset:
             if step.count > len(data):
                 raise BadInput(f"cannot draw {step.count} from {len(data)} images of {data.source}")
             return data[_drawn(data, step)]
-        case Listed():
+        case InIndexFile():
             return data[_positions(data, read_index(Path(step.path), data.source))]
 
 
@@ -75,33 +79,24 @@ def _drawn(data: Dataset, step: Draw) -> Labels:
 
 
 def _positions(data: Dataset, numbers: list[int]) -> Labels:
-    place = {number: row for row, number in enumerate(data.indices.tolist())}
+    row_of = {number: row for row, number in enumerate(data.indices.tolist())}
     for number in numbers:
-        if number not in place:
+        if number not in row_of:
             raise BadInput(f"the index lists image {number}, which is not in {data.source} as cut")
-    return torch.tensor([place[number] for number in numbers], dtype=torch.long)
-
-
-# Numbers of images in a text file: one a line, under lines that say what they are numbers of.
-
-
-_OF = "# images of "
+    return torch.tensor([row_of[number] for number in numbers], dtype=torch.long)
 
 
 def write_index(data: Dataset, path: Path, *, made: str = "") -> None:
-    """Write down which images these are; ``made`` says how they were chosen."""
-    head = [f"{_OF}{data.source}", *([f"# {made}"] if made else [])]
+    """Write the indices of these images to ``path``; ``made`` says how they were chosen."""
+    head = [f"{_HEAD}{data.source}", *([f"# {made}"] if made else [])]
     lines = [*head, *map(str, data.indices.tolist())]
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as place:
-            place.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror or error}") from None
+    write_text(path, "\n".join(lines) + "\n")
 
 
 def read_index(path: Path, source: str) -> list[int]:
-    """The numbers in the file, which must be of ``source`` if it says of what they are."""
+    """The indices in the file; ``BadInput`` if it says that they are of another set."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -110,8 +105,8 @@ def read_index(path: Path, source: str) -> list[int]:
     numbers: list[int] = []
     seen: set[int] = set()
     for at, line in enumerate(map(str.strip, lines), start=1):
-        if line.startswith(_OF) and not _same_set(line.removeprefix(_OF), source):
-            raise BadInput(f"the index {path} is of {line.removeprefix(_OF)}, not of {source}")
+        if line.startswith(_HEAD) and not _same_set(line.removeprefix(_HEAD), source):
+            raise BadInput(f"the index {path} is of {line.removeprefix(_HEAD)}, not of {source}")
         if not line or line.startswith("#"):
             continue
         number = whole_number(line)
@@ -126,7 +121,7 @@ def read_index(path: Path, source: str) -> list[int]:
 
 
 def _same_set(one: str, other: str) -> bool:
-    """Whether two sources may be the same; of paths, which differ elsewhere, kind and split are."""
+    """Whether two sources may be the same; of paths, only kind and split are compared."""
     if ":" not in one or ":" not in other:
         return one == other
     return _kind_and_split(one) == _kind_and_split(other)

@@ -1,14 +1,13 @@
-"""What is known of a set before it is there: its facts, and how it is read, fetched and checked."""
+"""What is known about a named set before it is read: its facts, and how to get and check it."""
 
-import os
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pinprick.data.dataset import Dataset
 from pinprick.data.fetch import Progress
 from pinprick.data.pictures import Unreadable
+from pinprick.errors import BadInput, first_few
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,8 +15,8 @@ class Source:
     """A set by name.
 
     Attributes:
-        name: What it is called on the command line.
-        title: What it is called in print.
+        name: Its name on the command line.
+        title: Its name in print.
         counts: How many images each split has.
         classes: How many classes there are.
         shape: Channels, height and width; None where pictures have sizes of their own.
@@ -38,28 +37,11 @@ class Source:
     faults: Callable[[Path], list[Unreadable]]
 
 
-def listed(faults: list[Unreadable]) -> str:
-    """The first faults in one line."""
-    named = "; ".join(f"{fault.path}: {fault.reason}" for fault in faults[:3])
-    return f"{named}; and {len(faults) - 3} more" if len(faults) > 3 else named
-
-
-# The folder that datasets are kept in, unless another is given.
-
-
-def data_root(given: str | Path | None = None) -> Path:
-    """The folder given, the one that PINPRICK_DATA names, or one in the user's cache."""
-    if given is not None:
-        return Path(given).expanduser()
-    if named := os.environ.get("PINPRICK_DATA"):
-        return Path(named).expanduser()
-    return _cache() / "pinprick" / "data"
-
-
-def _cache() -> Path:
-    """Where this platform keeps what can be fetched again."""
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+def incomplete(what: str, root: Path, faults: Sequence[Unreadable]) -> BadInput:
+    """The error for a set, or a split of it, with missing or damaged files."""
+    reasons = first_few([f"{fault.path}: {fault.reason}" for fault in faults], separator="; ")
+    name = what.partition("/")[0]
+    return BadInput(
+        f"{what} is not complete in {root} ({reasons}); "
+        f"get it with: pinprick data get {name} --root {root}"
+    )

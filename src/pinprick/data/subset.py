@@ -1,12 +1,12 @@
-"""Which images of which set, as one line that plans and the shell share, and back again.
+"""Which images of which set, as one line of text and back.
 
     cifar10                                  the test split
     cifar10/train                            another: train, test, or both
     cifar10/test[0:100]                      a range; [:100] the first hundred, [17] one, [::10]
     cifar10/test[class=cat|dog]              some classes, in words or by number
-    cifar10/test[random=100,seed=7]          so many, drawn at random; the same for ever
+    cifar10/test[random=100,seed=7]          a hundred, drawn at random; always the same
     cifar10/test[@chosen.txt]                those that an index file lists
-    cifar10/test[class=cat][:10]             one after the other: ten cats
+    cifar10/test[class=cat][:10]             applied in order: ten cats
     folder:photos[split=train][:100]         where the name is a path, the split is in brackets
 
 A range counts what the brackets before it left. ``parse(describe(subset)) == subset``.
@@ -21,7 +21,7 @@ from pinprick.errors import BadInput, UnknownName
 
 @dataclass(frozen=True)
 class Range:
-    """Images from ``start`` up to but without ``stop``, which None leaves open."""
+    """Images from ``start`` to before ``stop``; None for the end of the set."""
 
     start: int = 0
     stop: int | None = None
@@ -37,25 +37,25 @@ class OfClass:
 
 @dataclass(frozen=True)
 class Draw:
-    """So many images, drawn at random."""
+    """``count`` images, drawn at random."""
 
     count: int
     seed: int = 0
 
 
 @dataclass(frozen=True)
-class Listed:
+class InIndexFile:
     """Images that an index file lists, in its order."""
 
     path: str
 
 
-Step = Range | OfClass | Draw | Listed
+Step = Range | OfClass | Draw | InIndexFile
 
 
 @dataclass(frozen=True)
 class Subset:
-    """Some images of a set: its name, its split, and how they are chosen, step by step."""
+    """Some images of a set: its name, its split, and the steps that choose them."""
 
     name: str
     split: str = "test"
@@ -70,7 +70,7 @@ _DRAW = re.compile(f"random=({_DIGITS})(?:,seed=({_DIGITS}))?")
 
 
 def parse(text: str, *, split: str = "test") -> Subset:
-    """The subset that ``text`` describes, or a line on what is wrong with it.
+    """The subset that ``text`` describes; ``BadInput`` if it describes none.
 
     Where the text names no split, the subset has the one that is given.
     """
@@ -90,20 +90,22 @@ def parse(text: str, *, split: str = "test") -> Subset:
         )
     if slash and named not in SPLITS:
         raise UnknownName("split", named, SPLITS)
-    return Subset(name, named if slash else split, tuple(_step(part.strip()) for part in inner))
+    return Subset(
+        name, named if slash else split, tuple(_parse_step(part.strip()) for part in inner)
+    )
 
 
 def describe(subset: Subset) -> str:
     """The line that ``parse`` reads, with every default spelled out."""
     split = f"[split={subset.split}]" if _has_path(subset.name) else f"/{subset.split}"
-    return f"{subset.name}{split}{''.join(f'[{_words(step)}]' for step in subset.steps)}"
+    return f"{subset.name}{split}{''.join(f'[{_describe_step(step)}]' for step in subset.steps)}"
 
 
 def _has_path(name: str) -> bool:
     return re.match(r"\w+:", name) is not None
 
 
-def _step(text: str) -> Step:
+def _parse_step(text: str) -> Step:
     if found := _RANGE.fullmatch(text):
         start, stop, step = found.groups()
         chosen = Range(int(start or 0), int(stop) if stop else None, int(step or 1))
@@ -119,14 +121,14 @@ def _step(text: str) -> Step:
     if text.startswith("class=") and all(names := text.removeprefix("class=").split("|")):
         return OfClass(tuple(name.strip() for name in names))
     if text.startswith("@") and len(text) > 1:
-        return Listed(text[1:])
+        return InIndexFile(text[1:])
     raise BadInput(
         f"[{text:.40}] is no choice of images; write [0:100], [17], [class=cat], "
         "[random=100,seed=7] or [@FILE]"
     )
 
 
-def _words(step: Step) -> str:
+def _describe_step(step: Step) -> str:
     match step:
         case Range():
             every = f":{step.step}" if step.step != 1 else ""
@@ -135,5 +137,5 @@ def _words(step: Step) -> str:
             return f"class={'|'.join(step.classes)}"
         case Draw():
             return f"random={step.count},seed={step.seed}"
-        case Listed():
+        case InIndexFile():
             return f"@{step.path}"

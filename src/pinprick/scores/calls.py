@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import Tensor
 
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, one_line
 from pinprick.scores.patience import Patience, TookTooLong
 
 Temporary = tuple[type[Exception], ...] | Callable[[Exception], bool]
@@ -127,7 +127,7 @@ class Calls:
             self.failures += 1
             if not (self._may_pass(error) or (self._proven and _is_the_services(error))):
                 raise
-            reason = " ".join(str(error).split()) or type(error).__name__
+            reason = one_line(error)
             wait = _retry_after(error) if self._may_pass(error) else None
             return dict.fromkeys(places, reason), wait
         self.failures += bool(reasons)

@@ -1,7 +1,7 @@
 """Which images a network is trained on, and which it is tested on.
 
 A set with two splits is trained on one and tested on the other. What the brackets behind its name
-choose are training images; of the test split, a choice of classes is taken as well. Where there
+apply_step are training images; of the test split, a choice of classes is taken as well. Where there
 is no other split, a fifth of the images is drawn and held out. No test image is trained on.
 """
 
@@ -13,7 +13,7 @@ import torch
 
 from pinprick.data.dataset import Dataset
 from pinprick.data.registry import find_source
-from pinprick.data.select import choose, load_subset
+from pinprick.data.select import apply_step, load_subset
 from pinprick.data.sets.folder import find_splits
 from pinprick.data.subset import Draw, OfClass, Subset, describe, parse
 from pinprick.errors import BadInput
@@ -59,7 +59,7 @@ def read_parts(text: str, *, root: str | Path | None = None, test: str | None = 
             raise BadInput(f"a single image cannot be held out of {text}; name test images as well")
         draw = Draw(max(1, round(len(found) / _SHARE)))
         tested = replace(chosen, steps=(*chosen.steps, draw))
-        held = choose(found, draw)
+        held = apply_step(found, draw)
         rest = without(found, held)
     train, held = with_classes(rest, held, _whole(chosen, found, root))
     words, test_words, remark = describe(chosen), describe(tested), ""

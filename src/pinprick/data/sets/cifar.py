@@ -1,6 +1,9 @@
-"""What both CIFAR sets share: pickles, which torchvision's own classes read.
+"""CIFAR-10 and CIFAR-100: 60000 pictures of ten or a hundred things, 32 x 32 in colour.
 
-A pickle can run code. Torchvision opens one only if its checksum is the published one.
+Krizhevsky: Learning multiple layers of features from tiny images. 2009.
+
+The files are pickles in torchvision's layout, and torchvision's own classes read them. A pickle can
+run code. Torchvision opens one only if its checksum is the published one.
 """
 
 from functools import partial
@@ -10,14 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pinprick.data.dataset import Dataset, read_parts
+from pinprick.data.dataset import Dataset, read_split
 from pinprick.data.fetch import Progress, fetch, has_checksum
 from pinprick.data.pictures import Unreadable
-from pinprick.data.source import Source, listed
-from pinprick.errors import BadInput
+from pinprick.data.source import Source, incomplete
 
 
-def cifar_source(name: str, title: str, kind: str, place: str, classes: int) -> Source:
+def _cifar(name: str, title: str, kind: str, place: str, classes: int) -> Source:
     """The set that the class ``kind`` of torchvision reads."""
     return Source(
         name=name,
@@ -39,20 +41,17 @@ def _load(name: str, kind: str, root: Path, split: str) -> Dataset:
         try:
             found = _torchvision(kind)(root, train=part == "train")
         except RuntimeError:
-            raise BadInput(
-                f"{name} is not whole in {root} ({listed(_faults(kind, root))}); "
-                f"get it with: pinprick data get {name} --root {root}"
-            ) from None
+            raise incomplete(name, root, _faults(kind, root)) from None
         classes[:] = [word.replace("_", " ") for word in found.classes]
         pixels = torch.from_numpy(found.data).permute(0, 3, 1, 2).contiguous()
         return pixels, torch.tensor(found.targets)
 
-    pixels, labels = read_parts(name, split, read)
+    pixels, labels = read_split(name, split, read)
     return Dataset.in_memory(name, tuple(classes), pixels, labels, f"{name}/{split}")
 
 
 def _get(kind: str, root: Path, progress: Progress | None) -> None:
-    """Fetch the archive and unpack it, unless every file is there and whole."""
+    """Fetch the archive and unpack it, unless every file is there and undamaged."""
     from torchvision.datasets.utils import extract_archive
 
     if not _faults(kind, root):
@@ -81,17 +80,5 @@ def _torchvision(kind: str) -> Any:
     return getattr(datasets, kind)
 
 
-# CIFAR-10: 60000 pictures of ten things, 32 x 32 in colour, in torchvision's layout.
-#
-# Krizhevsky: Learning multiple layers of features from tiny images. 2009.
-
-
-CIFAR10 = cifar_source("cifar10", "CIFAR-10", "CIFAR10", "cifar-10-batches-py", 10)
-
-
-# CIFAR-100: 60000 pictures of a hundred things, 32 x 32 in colour, in torchvision's layout.
-#
-# Krizhevsky: Learning multiple layers of features from tiny images. 2009.
-
-
-CIFAR100 = cifar_source("cifar100", "CIFAR-100", "CIFAR100", "cifar-100-python", 100)
+CIFAR10 = _cifar("cifar10", "CIFAR-10", "CIFAR10", "cifar-10-batches-py", 10)
+CIFAR100 = _cifar("cifar100", "CIFAR-100", "CIFAR100", "cifar-100-python", 100)

@@ -11,13 +11,13 @@ from pathlib import Path
 import torch
 
 from pinprick.data.classes import is_number, whole_number
-from pinprick.data.dataset import Dataset, NoSplit, parts_of
+from pinprick.data.dataset import Dataset, NoSplit, split_parts
 from pinprick.errors import BadInput
 
 
 def load(path: Path, split: str) -> Dataset:
     name = f"folder:{path}"
-    parts, source = parts_of(split), name
+    parts, source = split_parts(split), name
     if not path.is_dir():
         raise BadInput(f"{path}: there is no such folder")
     folders = [path]

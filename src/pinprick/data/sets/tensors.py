@@ -12,13 +12,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from pinprick.data.dataset import Dataset, NoSplit, parts_of
+from pinprick.data.dataset import Dataset, NoSplit, split_parts
 from pinprick.errors import BadInput
 
 
 def load(path: Path, split: str) -> Dataset:
     name = f"tensors:{path}"
-    parts = parts_of(split)
+    parts = split_parts(split)
     if path.is_dir():
         read = [read_tensors(path / f"{part}.safetensors") for part in parts]
         source = f"{name}/{split}"

@@ -9,7 +9,7 @@ import torch
 from pinprick import BadInput, Classifier, UnknownName
 from pinprick.data.classes import find_class, imagenet_classes, synset_numbers
 from pinprick.data.dataset import Dataset
-from pinprick.data.match_labels import agree
+from pinprick.data.match_labels import match_labels
 
 TEN = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -26,13 +26,13 @@ def model(classes: Sequence[str] = TEN) -> Classifier:
 
 @pytest.mark.parametrize("classes", [TEN, ()])
 def test_numbers_need_not_reach_the_last_class(classes: Sequence[str]) -> None:
-    same, said = agree(numbered(0, 3, 5), model(classes), 10)
+    same, said = match_labels(numbered(0, 3, 5), model(classes), 10)
     assert (same.labels.tolist(), said) == ([0, 3, 5], "")
 
 
 def test_a_number_that_the_model_lacks_names_its_image() -> None:
     with pytest.raises(BadInput) as error:
-        agree(numbered(0, 10, 3), model(), 10)
+        match_labels(numbered(0, 10, 3), model(), 10)
     assert str(error.value) == (
         "image 1 of csv:a (1.png) is labelled 10, but net has 10 classes, numbered from 0 to 9"
     )
@@ -40,14 +40,14 @@ def test_a_number_that_the_model_lacks_names_its_image() -> None:
 
 def test_names_that_are_other_numbers_are_said() -> None:
     digits = [str(number + 1) for number in range(10)]
-    same, said = agree(numbered(1, 2), model(digits), 10)
+    same, said = match_labels(numbered(1, 2), model(digits), 10)
     assert same.labels.tolist() == [1, 2]
     assert said == "net calls class 1 '2'; labels go by number"
-    assert agree(numbered(1, 2), model([str(number) for number in range(10)]), 10)[1] == ""
+    assert match_labels(numbered(1, 2), model([str(number) for number in range(10)]), 10)[1] == ""
 
 
 def test_names_may_be_some_of_the_models_in_any_order() -> None:
-    same, _ = agree(numbered(0, 1, classes=["Dog", "cat"]), model(), 10)
+    same, _ = match_labels(numbered(0, 1, classes=["Dog", "cat"]), model(), 10)
     assert same.labels.tolist() == [5, 3]
 
 
@@ -60,7 +60,7 @@ def test_names_may_be_some_of_the_models_in_any_order() -> None:
 )
 def test_a_name_that_the_model_lacks_is_named(classes: tuple[str, ...], message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        agree(numbered(0, 1, classes=classes), model([*TEN[:8], "crane", "Crane"]), 10)
+        match_labels(numbered(0, 1, classes=classes), model([*TEN[:8], "crane", "Crane"]), 10)
 
 
 SYNSETS = ("n01440764", "n02012849", "n03126707")  # tench, crane (bird), crane
@@ -69,18 +69,18 @@ SYNSETS = ("n01440764", "n02012849", "n03126707")  # tench, crane (bird), crane
 @pytest.mark.parametrize("named", ["in words", "not at all", "by synsets"])
 def test_synsets_are_the_classes_of_an_imagenet_model(named: str) -> None:
     names = {"in words": imagenet_classes(), "not at all": (), "by synsets": list(synset_numbers())}
-    same, _ = agree(numbered(0, 1, 2, classes=SYNSETS), model(names[named]), 1000)
+    same, _ = match_labels(numbered(0, 1, 2, classes=SYNSETS), model(names[named]), 1000)
     assert same.labels.tolist() == [0, 134, 517]
 
 
 def test_a_model_of_some_synsets_goes_by_their_names() -> None:
-    same, _ = agree(numbered(0, 1, 2, classes=SYNSETS), model(SYNSETS[::-1]), 3)
+    same, _ = match_labels(numbered(0, 1, 2, classes=SYNSETS), model(SYNSETS[::-1]), 3)
     assert same.labels.tolist() == [2, 1, 0]
 
 
 def test_synsets_in_other_words_are_said() -> None:
     words = [f"{name}, of some kind" for name in imagenet_classes()]
-    same, said = agree(numbered(0, 1, classes=SYNSETS[:2]), model(words), 1000)
+    same, said = match_labels(numbered(0, 1, classes=SYNSETS[:2]), model(words), 1000)
     assert same.labels.tolist() == [0, 134]
     assert said == (
         "csv:a and net call 2 of 2 classes by other names, such as 'tench' and "
@@ -90,24 +90,24 @@ def test_synsets_in_other_words_are_said() -> None:
 
 def test_synsets_mean_nothing_to_another_model() -> None:
     with pytest.raises(BadInput, match="net has no class called 'n01440764'"):
-        agree(numbered(0, 1, 2, classes=SYNSETS), model(), 10)
+        match_labels(numbered(0, 1, 2, classes=SYNSETS), model(), 10)
 
 
 def test_a_synset_that_is_not_of_imagenet_is_named() -> None:
     classes = (*SYNSETS[:2], "n99999999")
     with pytest.raises(BadInput, match="net has no class called 'n99999999'"):
-        agree(numbered(0, 1, 2, classes=classes), model(imagenet_classes()), 1000)
+        match_labels(numbered(0, 1, 2, classes=classes), model(imagenet_classes()), 1000)
 
 
 def test_synsets_and_words_may_be_mixed() -> None:
     mixed = numbered(0, 1, classes=("n02012849", "tench"))
-    same, said = agree(mixed, model(imagenet_classes()), 1000)
+    same, said = match_labels(mixed, model(imagenet_classes()), 1000)
     assert (same.labels.tolist(), said) == ([134, 0], "")
 
 
 def test_names_beyond_the_models_scores_do_not_count() -> None:
     with pytest.raises(BadInput, match="net has no class called 'truck'"):
-        agree(numbered(0, classes=["truck"]), model(), 9)
+        match_labels(numbered(0, classes=["truck"]), model(), 9)
 
 
 @pytest.mark.parametrize(
