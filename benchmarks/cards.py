@@ -32,7 +32,7 @@ from pinprick.train.material import fingerprint, read_material
 from pinprick.train.plan import build_plan, describe_plan, read_plan, what_decides
 from pinprick.zoo import shipped
 from pinprick.zoo.card import ModelCard, read_card
-from pinprick.zoo.facts import l0_attack, percent, under
+from pinprick.zoo.facts import accuracy_under, l0_attack, percent
 from pinprick.zoo.saved_folder import CARD
 
 ROOT = Path(__file__).parent.parent
@@ -200,8 +200,8 @@ def measured(facts: Facts) -> tuple[str, ...]:
     few = (facts.get("l0_elements") or {}).get("accuracy") or {}
     return (
         percent(facts["accuracy"]),
-        under(facts["pgd"]),
-        under(facts.get("strong_pgd") or {}),
+        accuracy_under(facts["pgd"]),
+        accuracy_under(facts.get("strong_pgd") or {}),
         percent(few.get("10")),
         percent(few.get("24")),
     )

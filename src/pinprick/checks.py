@@ -24,7 +24,7 @@ from pinprick.numerical_noise import largest_noise
 from pinprick.result import AttackResult
 from pinprick.robust import plain_pgd, stay_correct, strong_pgd
 from pinprick.types import Images, Labels, Logits, Mask
-from pinprick.zoo.facts import TOLERATED, linf_attack, overstated
+from pinprick.zoo.facts import TOLERATED, linf_attack, overstatement
 
 ADVICE = {
     "training_mode": "call net.eval() before you measure anything yourself; attacks do so anyway",
@@ -109,7 +109,7 @@ def check_model(
 
 def check_card(facts: Mapping[str, Any]) -> list[Flag]:
     """What the facts of a card say against its own numbers; empty if nothing."""
-    name, sentence = "pgd_overstates", overstated(facts)
+    name, sentence = "pgd_overstates", overstatement(facts)
     return [Flag(name, f"its card: {sentence}", ADVICE[name])] if sentence else []
 
 

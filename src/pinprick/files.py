@@ -25,15 +25,28 @@ def atomic_write(path: Path, *, flush: bool = False) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with writing(path):
         try:
-            temporary.touch()
-            mode = temporary.stat().st_mode  # safetensors makes files that only their owner reads
-            yield temporary
-            temporary.chmod(mode)
+            with usual_permissions(temporary):
+                yield temporary
             if flush:
                 sync(temporary)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files of ``atomic_write`` that a killed process left beside ``path``."""
+    for file in path.parent.glob(f".{path.name}.*.tmp"):
+        file.unlink(missing_ok=True)
+
+
+@contextmanager
+def usual_permissions(path: Path) -> Iterator[None]:
+    """Give a new file the usual permissions; safetensors lets only the owner read its files."""
+    path.touch()
+    mode = path.stat().st_mode
+    yield
+    path.chmod(mode)
 
 
 def write_text(path: Path, text: str) -> None:

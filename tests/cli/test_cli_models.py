@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from cli.conftest import Run
-from pinprick.zoo import LOADERS, listing, load_model, shipped
+from pinprick.zoo import load_model, registry, shipped
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.nets import build_net
 from pinprick.zoo.saved_folder import save_model
@@ -45,7 +45,7 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_source_is_listed_with_what_is_missing(
     run: Run, weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "find_spec", lambda name: None if name == "timm" else object())
+    monkeypatch.setattr(registry, "find_spec", lambda name: None if name == "timm" else object())
     lines = run("models").out.splitlines()
     here = {line.split()[0]: line.rstrip() for line in lines if ":" in line}
     assert here["timm:NAME"].endswith("pip install 'pinprick[timm]'")
@@ -101,7 +101,7 @@ def test_check_compares_the_two_figures_on_a_card(run: Run, weights: Path) -> No
 
 def test_the_list_as_json(run: Run, weights: Path) -> None:
     document = json.loads(run("models", "--json").out)
-    assert {one["name"] for one in document["sources"]} >= set(LOADERS)
+    assert {one["name"] for one in document["sources"]} == {one.name for one in registry.SOURCES}
     names = [one["name"] for one in document["shipped"]]
     assert names == ["pinprick:bare", "pinprick:digits"]
     assert document["shipped"][1]["facts"] == CARD.facts

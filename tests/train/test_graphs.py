@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from pinprick.model import Classifier
 from pinprick.train.graphs import GraphedPasses
 from pinprick.train.optimise import half_precision
-from pinprick.zoo.nets.resnet import resnet20
+from pinprick.zoo.nets import resnet20
 
 pytestmark = pytest.mark.gpu
 

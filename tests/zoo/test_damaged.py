@@ -90,7 +90,7 @@ def test_an_index_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_weights_without_a_card_say_what_to_write(net: nn.Module, tmp_path: Path) -> None:
     torch.save(net.state_dict(), tmp_path / "model.pt")
-    fails(tmp_path, r'put a card\.json beside it, as \{"net": "torchvision:resnet18"')
+    fails(tmp_path, r'put a card\.json beside it, such as \{"net": "torchvision:resnet18"')
     card = {"net": "mnist_cnn", "classes": 10, "size": [28, 28], "channels": 1}
     (tmp_path / "card.json").write_text(json.dumps(card))
     assert load_model(f"file:{tmp_path}").classes == tuple("0123456789")
@@ -117,7 +117,7 @@ def test_the_wrong_number_of_classes_is_said(net: nn.Module, tmp_path: Path) -> 
     [
         ("lose", "mnist_cnn with 10 classes: the file lacks"),
         ("add", "the network has no extra.weight"),
-        ("count", "is kept as torch.int64"),
+        ("count", "is stored as torch.int64"),
     ],
 )
 def test_names_that_do_not_fit_are_said(

@@ -9,13 +9,13 @@ import torch
 from torch import nn
 
 from pinprick import BadInput
-from pinprick.zoo.download import fetching
+from pinprick.zoo.safe_loading import fetching
 
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server that takes connections and says nothing."""
-    monkeypatch.setattr("pinprick.zoo.download._SILENCE", 0.1)
+    monkeypatch.setattr("pinprick.zoo.safe_loading._TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
 

@@ -7,7 +7,7 @@ import pytest
 from pinprick import BadInput
 from pinprick.checks import check_card
 from pinprick.zoo.card import ModelCard, read_card
-from pinprick.zoo.facts import check_facts, l0_attack, linf_attack, overstated, percent
+from pinprick.zoo.facts import check_facts, l0_attack, linf_attack, overstatement, percent
 
 EXAM = {
     "exam_eps": 0.3, "exam_steps": 40, "exam_images": None, "strong_images": 100,
@@ -75,7 +75,7 @@ def test_pgd_overstates_where_a_stronger_one_takes_more_than_five_points(
     worst: float, flagged: bool
 ) -> None:
     measured = facts(strong_pgd__accuracy=worst)
-    assert bool(overstated(measured)) == flagged
+    assert bool(overstatement(measured)) == flagged
     assert [flag.name for flag in check_card(measured)] == ["pgd_overstates"] * flagged
     if flagged:
         (flag,) = check_card(measured)

@@ -128,7 +128,7 @@ def test_a_card_in_a_header_is_looked_at_as_closely(net: nn.Module, tmp_path: Pa
 def test_a_size_that_the_network_cannot_take_is_said(
     tmp_path: Path, net_name: str, size: tuple[int, int], channels: int, message: str
 ) -> None:
-    from pinprick.zoo.fit import build
+    from pinprick.zoo.from_card import build
 
     card = ModelCard(
         net=net_name, classes=("a", "b"), mean=None, std=None, size=size, channels=channels

@@ -21,7 +21,7 @@ from torchvision import transforms
 
 from pinprick import BadInput, MissingExtra, UnknownName
 from pinprick.zoo import load_model
-from pinprick.zoo.listing import SOURCES
+from pinprick.zoo.registry import SOURCES
 from pinprick.zoo.robustbench import all_names
 
 PICTURE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (300, 410, 3), dtype=np.uint8))

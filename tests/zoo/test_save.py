@@ -165,7 +165,7 @@ def test_a_saving_that_fails_leaves_the_old_model(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(saved_folder, "save_file", fill_up)
-    with pytest.raises(BadInput, match=r"cannot save a model to .*: No space left"):
+    with pytest.raises(BadInput, match=r"cannot write to .*: No space left"):
         save_model(net, CARD, tmp_path)
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
 

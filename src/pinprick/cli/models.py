@@ -25,7 +25,7 @@ def main(
     those that come with the package with the accuracies on their cards.
     """
     from pinprick.cli.folder import as_json
-    from pinprick.zoo.listing import list_models
+    from pinprick.zoo.registry import list_models
 
     entries = list_models(source or "pinprick")
     if json:
@@ -46,13 +46,13 @@ def main(
 def _sources() -> list[dict[str, Any]]:
     from dataclasses import asdict
 
-    from pinprick.zoo.listing import SOURCES
+    from pinprick.zoo.registry import SOURCES
 
     return [{**asdict(one), "ready": one.ready} for one in SOURCES]
 
 
 def _print_sources() -> None:
-    from pinprick.zoo.listing import SOURCES
+    from pinprick.zoo.registry import SOURCES
 
     _print(
         ("--model", "what it is", "here"),
@@ -61,7 +61,7 @@ def _print_sources() -> None:
 
 
 def _print_shipped(entries: list[dict[str, Any]]) -> None:
-    from pinprick.zoo.facts import l0_attack, percent, under
+    from pinprick.zoo.facts import accuracy_under, l0_attack, percent
 
     if not entries:
         typer.echo("no models come with this copy of the package")
@@ -79,8 +79,8 @@ def _print_shipped(entries: list[dict[str, Any]]) -> None:
                 one["net"],
                 str(data.get("name", "-") if isinstance(data, dict) else data or "-"),
                 percent(facts.get("accuracy")),
-                under(pgd),
-                under(strong),
+                accuracy_under(pgd),
+                accuracy_under(strong),
                 ", ".join(f"{percent(s)} at {k}" for k, s in (few.get("accuracy") or {}).items())
                 or "-",
             )

@@ -94,7 +94,7 @@ def main(
     from pinprick.train.out_folder import lost_weights
     from pinprick.train.plan import build_plan
     from pinprick.train.presets import DATA
-    from pinprick.zoo.fit import check_net
+    from pinprick.zoo.from_card import check_net
     from pinprick.zoo.weights import as_store
 
     place = find_device(device)

@@ -9,7 +9,7 @@ from pinprick.cli.console import print_table
 from pinprick.train.loop import Tick
 from pinprick.train.progress import Epoch
 from pinprick.zoo.card import ModelCard
-from pinprick.zoo.facts import l0_attack, linf_attack, overstated, percent
+from pinprick.zoo.facts import l0_attack, linf_attack, overstatement, percent
 
 Tell = Callable[[str], None]
 
@@ -74,5 +74,5 @@ def print_card(card: ModelCard) -> None:
     print_table(("measured", ">value", ">test images"), rows)
     if few:
         typer.echo(f"elements changed: {l0_attack(facts)}")
-    if sentence := overstated(facts):
+    if sentence := overstatement(facts):
         typer.echo(f"{sentence}: do not trust PGD on this network")

@@ -38,7 +38,7 @@ from pinprick.train.plan import Plan
 from pinprick.train.progress import Epoch, Progress, Watch
 from pinprick.train.recipes.recipe import Recipe
 from pinprick.zoo.card import ModelCard
-from pinprick.zoo.fit import as_card_says, build
+from pinprick.zoo.from_card import build, wrap_net
 
 Tick = Callable[[int, int], None]  # steps done and steps in all of the epoch
 
@@ -65,7 +65,7 @@ class Trainer:
             self.net = self.net.to(memory_format=torch.channels_last)
         self.average = None if schedule.ema is None else Average(self.net, schedule.ema)
         self.optimiser = make_optimiser(self.net, schedule)
-        self.model = as_card_says(self.net, self.card, plan.net)
+        self.model = wrap_net(self.net, self.card, plan.net)
         self._stepper = self.model
         if schedule.compile:
             compiled = torch.compile(self.net)
@@ -85,7 +85,7 @@ class Trainer:
 
     @property
     def kept_model(self) -> Classifier:
-        return as_card_says(self.kept, self.card, self.plan.net)
+        return wrap_net(self.kept, self.card, self.plan.net)
 
     def _watch(self, data: Dataset) -> Watch:
         few = spread(data, self.plan.schedule.watch_images)

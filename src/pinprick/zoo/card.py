@@ -1,7 +1,7 @@
-"""What must be known of a model beside its weights, as plain JSON: ``card.json``.
+"""What must be known about a model apart from its weights, as plain JSON: ``card.json``.
 
-Weights alone are numbers without a network. The card names the network, its classes and the
-preprocessing, so that a folder of weights loads by itself, and keeps the facts of its training.
+The card names the network, its classes and its preprocessing, so that a folder of weights can be
+loaded without further arguments. It also holds the facts of the training.
 """
 
 import json
@@ -14,8 +14,8 @@ from pinprick.json_text import read_json, read_json_file
 from pinprick.zoo.facts import check_facts
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
-_DIGESTS = "sha256"  # an entry that the files of a model have, and a card in memory has not
-_MOST_CLASSES = 100_000  # a card is not to fill the memory
+_DIGESTS = "sha256"  # an entry of card.json that a card in memory does not have
+_MOST_CLASSES = 100_000  # a card must not fill the memory
 _MOST_PIXELS = 4096  # along a side
 _LEAST_STD, _MOST = 1e-6, 1e6  # where values run from 0 to 1; in float32 the rest is 0 or infinite
 _LISTS = {"classes": str, "mean": float, "std": float, "size": int}  # as JSON holds them
@@ -28,13 +28,13 @@ class ModelCard:
     Attributes:
         net: The architecture: a name of ``zoo.nets``, "torchvision:NAME" or "timm:NAME".
         classes: Names of the classes, in the order of the logits.
-        mean, std: Taken off and divided by, channel for channel; None where there is none.
-        size: Height and width of the images the network sees.
+        mean, std: Subtracted and divided by, per channel; None for no normalisation.
+        size: Height and width of the images that the network takes.
         channels: 3 for colour, 1 for grey.
-        resize: What the short side of a picture is brought to before the crop; None for the
-            smallest at which the crop fits.
+        resize: Length of a picture's short side before the crop; None for the smallest at which
+            the crop fits.
         interpolation: How pictures are resized; one of ``INTERPOLATIONS``.
-        facts: Where the weights come from and what they reach, as plain JSON.
+        facts: Where the weights come from and what was measured, as plain JSON.
     """
 
     net: str
@@ -77,9 +77,9 @@ class ModelCard:
             raise UnknownName("interpolation", self.interpolation, INTERPOLATIONS)
 
     def as_json(self, sha256: dict[str, str] | None = None) -> str:
-        """The card as it is written; refused where its results contradict its settings.
+        """The card as JSON; ``BadInput`` where its results contradict its settings.
 
-        With ``sha256`` it lists the files of weights that it is for.
+        With ``sha256`` it lists the digests of its files of weights.
         """
         check_facts(self.facts)
         values = asdict(self) | ({} if sha256 is None else {_DIGESTS: sha256})
@@ -90,7 +90,7 @@ class ModelCard:
 
 
 def read_card(text: str, where: str) -> ModelCard:
-    """The card that ``text`` holds; ``where`` it was found is said when it does not.
+    """The card that ``text`` holds; errors name ``where`` it was found.
 
     ``classes`` may also be a number, where the classes have no names.
     """
@@ -142,7 +142,7 @@ def _card_of(values: Any, where: str) -> ModelCard:
 
 
 def _check(name: str, value: Any, where: str) -> None:
-    """See that an entry is of the kind it must be."""
+    """Raise ``BadInput`` unless an entry is of the right kind."""
     numbers = "a list of numbers, or null"
     wanted, fits = {
         "net": ("a name", isinstance(value, str)),

@@ -1,4 +1,4 @@
-"""What the facts of a card say, in words: percentages with two decimals, attacks with budgets."""
+"""Facts of a model card in words: percentages with two decimals, attacks with their budgets."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ TOLERATED = 0.05  # share of images by which PGD may look better than the strong
 
 
 def percent(share: Any) -> str:
-    """Two decimals, so that 94.46 % does not become 94.5 %; a dash where there is no number."""
+    """A percentage with two decimals; a dash where there is no number."""
     return f"{100 * share:.2f} %" if isinstance(share, int | float) else "-"
 
 
 def l0_attack(facts: Facts) -> str:
-    """Which attacks the l0 accuracy was measured by; older cards know Pinprick alone."""
+    """The attacks that the l0 accuracy was measured with; on older cards, Pinprick alone."""
     few = _part(facts, "l0_elements")
     if not few:
         return "-"
@@ -39,8 +39,8 @@ def linf_attack(attack: Facts) -> str:
     return f"{words}, eps " + (f"{levels:.0f}/255" if whole else f"{eps:.4g}")
 
 
-def under(attack: Facts) -> str:
-    """Accuracy under a PGD of a card; for the stronger one also that of PGD on the same images."""
+def accuracy_under(attack: Facts) -> str:
+    """Accuracy under a PGD of a card; for the strong one, also under plain PGD on its images."""
     if not attack:
         return "-"
     plain = attack.get("pgd_accuracy")
@@ -48,8 +48,8 @@ def under(attack: Facts) -> str:
     return f"{percent(attack.get('accuracy'))} ({linf_attack(attack)}{beside})"
 
 
-def overstated(facts: Facts) -> str:
-    """What speaks against the accuracy under PGD, as a sentence; empty if nothing does."""
+def overstatement(facts: Facts) -> str:
+    """Why the accuracy under PGD is too high, as a sentence; empty if it is not."""
     strong = _part(facts, "strong_pgd")
     plain, worst = strong.get("pgd_accuracy"), strong.get("accuracy")
     if plain is None or worst is None or round(plain - worst, 6) <= TOLERATED:
@@ -61,7 +61,7 @@ def overstated(facts: Facts) -> str:
 
 
 def check_facts(facts: Facts) -> None:
-    """Raise unless what was measured was measured as the settings on the same card say."""
+    """Raise ``BadInput`` where the results of a card contradict its own settings."""
     exam = _part(_part(facts, "training"), "exam")
     total = _test_images(facts)
     pgd, strong = _part(facts, "pgd"), _part(facts, "strong_pgd")
@@ -82,7 +82,7 @@ def check_facts(facts: Facts) -> None:
         if measured is not None and set_ is not None and measured != set_:
             raise BadInput(
                 f"the card contradicts itself: {name} is {measured} where it was measured, and "
-                f"{set_} by its settings; take the exam again with these settings"
+                f"{set_} by its settings; measure the model again with these settings"
             )
 
 
@@ -108,6 +108,6 @@ def _count(exam: Facts, name: str, total: Any) -> int | None:
 
 
 def _part(facts: Facts, name: str) -> Facts:
-    """An entry with entries of its own; none where the card holds something else there."""
+    """An entry that has entries itself; empty where the card holds something else."""
     found = facts.get(name)
     return found if isinstance(found, Mapping) else {}

@@ -18,8 +18,8 @@ from torch import nn
 
 from pinprick.errors import BadInput, UnknownName
 from pinprick.model import Classifier
-from pinprick.zoo import LOADERS
 from pinprick.zoo.prepare import as_it_is
+from pinprick.zoo.registry import SOURCES
 
 
 def load(module_name: str, function_name: str) -> Classifier:
@@ -51,7 +51,7 @@ def _import(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # the module is there, but something it needs is not
-        near = difflib.get_close_matches(name, LOADERS)
+        near = difflib.get_close_matches(name, [source.name for source in SOURCES])
         hint = f"did you mean {near[0]}?" if near else "it must be installed, or in this folder"
         raise BadInput(f"there is no module {error.name!r} to take a model from; {hint}") from None
     except (TypeError, ValueError):  # "", ".." and the like
@@ -60,9 +60,9 @@ def _import(name: str) -> object:
 
 @contextmanager
 def _modules_from_here() -> Iterator[None]:
-    """While modules of the current folder go before all others, as with ``python -m``.
+    """Let modules of the current folder come before all others, as with ``python -m``.
 
-    Afterwards they come last, unless there was an error.
+    After the block they come last, unless it raised an error.
     """
     try:
         here = os.getcwd()

@@ -1,8 +1,8 @@
 """``hf:ORG/NAME``: a classifier from the Hugging Face Hub that timm can build.
 
 ``@REVISION`` at the end names a version. The repository's ``config.json`` says which network it
-is, and its ``model.safetensors`` holds the weights; a pickle is read as plain tensors, or not. As
-with ``file:``, the weights must fill the whole network.
+is, and its ``model.safetensors`` holds the weights; a pickle is read as plain tensors or refused.
+As with ``file:``, the weights must fill the whole network.
 """
 
 import re
@@ -11,16 +11,18 @@ from typing import Any
 
 from torch import nn
 
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, first_sentence
 from pinprick.json_text import read_json_file
 from pinprick.model import Classifier
 from pinprick.zoo.card import ModelCard
-from pinprick.zoo.download import fetching, is_about_weights
-from pinprick.zoo.safe_loading import brief, check_takes, outline
+from pinprick.zoo.from_card import build_on_meta, check_forward
+from pinprick.zoo.safe_loading import fetching, is_about_weights
 from pinprick.zoo.timm import from_config, import_timm
 
-_LARGEST = 100_000  # of the numbers of model_args, such as layers and channels, and of num_classes
-_MOST = 10**10  # parameters; the largest classifiers of timm have 7 * 10**9
+_MAX_ARGUMENT = (
+    100_000  # of the numbers of model_args, such as layers and channels, and of num_classes
+)
+_MAX_PARAMETERS = 10**10  # parameters; the largest classifiers of timm have 7 * 10**9
 
 
 def load(name: str) -> Classifier:
@@ -38,17 +40,18 @@ def load(name: str) -> Classifier:
                 "know"
             )
         try:
-            sketch = outline(lambda: timm.create_model(f"hf-hub:{name}", pretrained=False))
-            _check_room(sketch, name)
+            on_meta = build_on_meta(lambda: timm.create_model(f"hf-hub:{name}", pretrained=False))
+            _check_parameters(on_meta, name)
             net = timm.create_model(f"hf-hub:{name}", pretrained=True)
             filled.check(net)
             model = from_config(net, f"hf:{name}")
-            _check_takes(model, net, sketch)
+            _check_forward(model, net, on_meta)
         except Exception as error:  # a config can make timm raise anything
             if is_about_weights(error):
                 raise
             raise BadInput(
-                f"hf:{name} cannot be built by timm as its config.json says ({brief(error)})"
+                f"hf:{name} cannot be built by timm as its config.json says "
+                f"({first_sentence(error)})"
             ) from None
     return model
 
@@ -75,13 +78,13 @@ def _read_config(name: str) -> dict[str, Any]:
     if "pretrained_strict" in arguments:
         raise BadInput(f"pretrained_strict in {where} is refused: weights must fit as they are")
     for count in (config.get("num_classes", 0), inner.get("num_classes", 0)):
-        if type(count) is not int or not 0 <= count <= _LARGEST:
+        if type(count) is not int or not 0 <= count <= _MAX_ARGUMENT:
             raise BadInput(
-                f"num_classes in {where} must be from 0 to {_LARGEST}, got {count!r:.60}"
+                f"num_classes in {where} must be from 0 to {_MAX_ARGUMENT}, got {count!r:.60}"
             )
     for number in _numbers(arguments):
-        if abs(number) > _LARGEST:
-            raise BadInput(f"model_args in {where} must be up to {_LARGEST}, got {number}")
+        if abs(number) > _MAX_ARGUMENT:
+            raise BadInput(f"model_args in {where} must be up to {_MAX_ARGUMENT}, got {number}")
     for labels in (config.get("label_names"), inner.get("label_names")):
         if not isinstance(labels, list | dict | None):
             raise BadInput(f"label_names in {where} must be a list, got {str(labels)[:60]}")
@@ -97,14 +100,16 @@ def _numbers(value: Any) -> list[int | float]:
     return [value] if isinstance(value, int | float) else []
 
 
-def _check_room(sketch: nn.Module | None, name: str) -> None:
-    """Raise where the network is larger than any, before memory is taken."""
-    count = 0 if sketch is None else sum(one.numel() for one in sketch.parameters())
-    if count > _MOST:
-        raise BadInput(f"hf:{name} would have {count} parameters; at most {_MOST} are loaded")
+def _check_parameters(on_meta: nn.Module | None, name: str) -> None:
+    """Raise where the network is larger than any known one, before memory is taken."""
+    count = 0 if on_meta is None else sum(one.numel() for one in on_meta.parameters())
+    if count > _MAX_PARAMETERS:
+        raise BadInput(
+            f"hf:{name} would have {count} parameters; at most {_MAX_PARAMETERS} are loaded"
+        )
 
 
-def _check_takes(model: Classifier, net: Any, sketch: nn.Module | None) -> None:
+def _check_forward(model: Classifier, net: Any, on_meta: nn.Module | None) -> None:
     """Raise unless the network takes images as its config says."""
     assert model.size is not None
     card = ModelCard(
@@ -115,4 +120,4 @@ def _check_takes(model: Classifier, net: Any, sketch: nn.Module | None) -> None:
         size=model.size,
         channels=len(model.mean or ()),
     )
-    check_takes(net, sketch, card)
+    check_forward(net, on_meta, card)

@@ -1,27 +1,36 @@
 """``file:PATH``: a model of the user's, from one file, from shards, or from a folder.
 
-A ``.safetensors`` or ``.pt`` file holds weights alone; ``card.json`` beside it, or the card in its
-own header, names the network. An ``.onnx`` file is a whole model that gives scores. TorchScript
-and ``torch.export`` files are programs: they are loaded only when they are trusted.
+A ``.safetensors`` or ``.pt`` file holds only weights; ``card.json`` beside it, or the card in its
+own header, names the network. An ``.onnx`` file is a whole model that gives scores. TorchScript and
+``torch.export`` files are programs, and loading one can run code: it needs ``trust``.
 """
 
+import warnings
 import zipfile
 from pathlib import Path
+from typing import Any
 
-from pinprick.errors import BadInput
+import torch
+from torch import Tensor, nn
+
+from pinprick.errors import BadInput, first_sentence
+from pinprick.files import reading
 from pinprick.model import Classifier
 from pinprick.zoo.card import ModelCard, read_card, read_card_file
+from pinprick.zoo.from_card import load_from_card, wrap_net
+from pinprick.zoo.prepare import as_it_is, in_batches
 from pinprick.zoo.saved_folder import CARD, HEADER, INDEX, WEIGHTS, check_belongs
+from pinprick.zoo.weights import read_checkpoint, read_safetensors, read_shards
 
 _CHECKPOINTS = (".pt", ".pth", ".bin", ".ckpt", ".tar")
 _SCRIPTS = (".ts", ".torchscript")
 _EXPORTS = (".pt2",)
-_KINDS = (".safetensors", ".index.json", *_CHECKPOINTS, ".onnx", *_EXPORTS, *_SCRIPTS)
+_SUFFIXES = (".safetensors", ".index.json", *_CHECKPOINTS, ".onnx", *_EXPORTS, *_SCRIPTS)
 
 
 def load(given: str, *, trust: bool = False) -> Classifier:
     """The model at the path ``given``; ``trust`` allows files that are programs."""
-    path = find_file(_at_home(Path(given)))
+    path = find_file(_expand_user(Path(given)))
     name = f"file:{given}"
     kind = kind_of(path)
     if kind == "weights":
@@ -36,14 +45,12 @@ def load(given: str, *, trust: bool = False) -> Classifier:
             f"{path} is a program ({kind}), and loading it can run code; if you trust whoever made "
             "it, say load_model(..., trust=True), in the shell --trust"
         )
-    from pinprick.zoo import program
-
-    return program.load(path, kind, card, name)
+    return _from_program(path, kind, card, name)
 
 
 def find_file(path: Path) -> Path:
-    """The file itself, or the one that makes up the model in a folder."""
-    try:
+    """The file itself, or the one that holds the model of a folder."""
+    with reading(path):
         if path.is_file():
             return path
         if not path.is_dir():
@@ -51,9 +58,7 @@ def find_file(path: Path) -> Path:
         for name in (WEIGHTS, INDEX):
             if (path / name).is_file():
                 return path / name
-        found = sorted(file for file in path.iterdir() if file.name.endswith(_KINDS))
-    except OSError as error:  # it may not be read, or its name is too long
-        raise BadInput(f"{str(path)[:200]} cannot be read: {error.strerror}") from None
+        found = sorted(file for file in path.iterdir() if file.name.endswith(_SUFFIXES))
     if len(found) != 1:
         names = ", ".join(file.name for file in found[:6]) or "none"
         raise BadInput(
@@ -74,7 +79,7 @@ def kind_of(path: Path) -> str:
     if suffix in _EXPORTS:
         return "torch.export"
     if suffix not in _CHECKPOINTS:
-        raise BadInput(f"{path} is no file of a model; those end in {', '.join(_KINDS)}")
+        raise BadInput(f"{path} is no file of a model; those end in {', '.join(_SUFFIXES)}")
     names = {entry.rpartition("/")[2] for entry in _entries(path)}
     if "constants.pkl" in names:
         return "TorchScript"
@@ -96,9 +101,6 @@ def find_card(path: Path, header: dict[str, str]) -> ModelCard | None:
 
 
 def _from_weights(path: Path, name: str) -> Classifier:
-    from pinprick.zoo.fit import classifier_from
-    from pinprick.zoo.weights import read_checkpoint, read_safetensors, read_shards
-
     header: dict[str, str] = {}
     if path.name.endswith(".index.json"):
         state, header = read_shards(path)
@@ -109,13 +111,67 @@ def _from_weights(path: Path, name: str) -> Classifier:
     card = find_card(path, header)
     if card is None:
         raise BadInput(
-            f"{path} holds weights alone, and nothing says of which network; put a {CARD} beside "
-            'it, as {"net": "torchvision:resnet18", "classes": ["cat", "dog"], "size": [224, 224]}'
+            f"{path} holds only weights, and nothing says of which network; put a {CARD} "
+            "beside it, such as "
+            '{"net": "torchvision:resnet18", "classes": ["cat", "dog"], "size": [224, 224]}'
         )
-    return classifier_from(card, state, where=str(path), name=name)
+    return load_from_card(card, state, where=str(path), name=name)
 
 
-def _at_home(path: Path) -> Path:
+def _from_program(path: Path, kind: str, card: ModelCard | None, name: str) -> Classifier:
+    """The network in the file, whose ``kind`` is "TorchScript" or "torch.export"."""
+    if not zipfile.is_zipfile(path):
+        raise BadInput(f"{path} is damaged or no {kind} file (it is no archive)")
+    try:
+        with warnings.catch_warnings(action="ignore"):  # TorchScript is deprecated
+            net = _load_script(path) if kind == "TorchScript" else _load_export(path)
+    except BadInput:
+        raise
+    except Exception as error:  # a damaged file makes the readers raise anything
+        raise BadInput(f"{path} is damaged or no {kind} file ({first_sentence(error)})") from None
+    if card is None:
+        return Classifier(net, prepare=as_it_is, access="gradients", name=name)
+    return wrap_net(net, card, name, access="gradients")
+
+
+def _load_script(path: Path) -> nn.Module:
+    net: nn.Module = torch.jit.load(str(path), map_location="cpu")
+    return net.eval()
+
+
+def _load_export(path: Path) -> nn.Module:
+    with path.open("rb") as file:  # given a path, torch requires the suffix
+        program = torch.export.load(file)
+    images = [
+        node.meta["val"]
+        for node in program.graph.nodes
+        if node.op == "placeholder" and node.name in program.graph_signature.user_inputs
+    ]
+    if len(images) != 1 or images[0].ndim != 4:
+        raise BadInput(f"{path} must take one batch of images, with four axes")
+    batch = images[0].shape[0]
+    return Exported(program.module(), batch if isinstance(batch, int) else None)
+
+
+class Exported(nn.Module):
+    """A network from ``torch.export``, which has one mode: ``train`` and ``eval`` do nothing."""
+
+    def __init__(self, graph: Any, batch: int | None) -> None:
+        super().__init__()
+        self.graph, self.batch = graph, batch
+        self.training = False
+
+    def forward(self, images: Tensor) -> Tensor:
+        if self.batch is not None:
+            return in_batches(self.graph, images, self.batch)
+        answer: Tensor = self.graph(images)
+        return answer
+
+    def train(self, mode: bool = True) -> "Exported":
+        return self
+
+
+def _expand_user(path: Path) -> Path:
     """The path with ``~`` spelled out, where there is such a user."""
     try:
         return path.expanduser()
@@ -128,4 +184,4 @@ def _entries(path: Path) -> list[str]:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError):
-        return []  # the older format of torch, or damaged: the reader will say
+        return []  # the older format of torch, or damaged: its reader raises the error

@@ -11,13 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pinprick.errors import BadInput, MissingExtra
+from pinprick.errors import BadInput, MissingExtra, first_sentence
 from pinprick.model import Classifier
 from pinprick.types import Images, Logits
 from pinprick.zoo.card import ModelCard
-from pinprick.zoo.fit import as_card_says
+from pinprick.zoo.from_card import wrap_net
 from pinprick.zoo.prepare import cover_and_crop, in_batches, to_channels
-from pinprick.zoo.safe_loading import brief
 
 _KINDS = {
     "tensor(float)": torch.float32,
@@ -25,7 +24,7 @@ _KINDS = {
     "tensor(double)": torch.float64,
     "tensor(uint8)": torch.uint8,
 }
-_MOST = 1 << 27  # elements of one batch, half a gigabyte
+_MAX_ELEMENTS = 1 << 27  # elements of one batch, half a gigabyte
 _PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
 
 
@@ -44,7 +43,7 @@ def load(path: Path, card: ModelCard | None, name: str) -> Classifier:
         )
     except Exception as error:  # onnxruntime has a dozen kinds of its own
         raise BadInput(
-            f"{path} is damaged or no model that onnxruntime runs ({brief(error)})"
+            f"{path} is damaged or no model that onnxruntime runs ({first_sentence(error)})"
         ) from None
     net = OnnxNet(session, str(path))
     return _with_card(net, card, name) if card else _without_card(net, name)
@@ -75,8 +74,10 @@ class OnnxNet:
         order = (0, 3, 1, 2) if self._channels_last else (0, 1, 2, 3)
         self.batch, self.channels, high, wide = (_fixed(shape[axis]) for axis in order)
         self.size = (high, wide) if high and wide else None
-        if math.prod(_fixed(axis) or 1 for axis in shape) > _MOST:
-            raise BadInput(f"{where} takes batches of {shape}, which is more than {_MOST} elements")
+        if math.prod(_fixed(axis) or 1 for axis in shape) > _MAX_ELEMENTS:
+            raise BadInput(
+                f"{where} takes batches of {shape}, which is more than {_MAX_ELEMENTS} elements"
+            )
         self._output = _scores(session.get_outputs(), where)
 
     def __call__(self, images: Images) -> Logits:
@@ -86,10 +87,10 @@ class OnnxNet:
                 f"{self._where} takes images of {self.channels or 'any'} channels and size "
                 f"{self.size or 'any'}, got {tuple(images.shape[1:])}"
             )
-        scores = in_batches(self._ask, images.detach().cpu(), self.batch or max(len(images), 1))
+        scores = in_batches(self._run, images.detach().cpu(), self.batch or max(len(images), 1))
         return scores.to(images)
 
-    def _ask(self, images: Tensor) -> Tensor:
+    def _run(self, images: Tensor) -> Tensor:
         if self.kind is torch.uint8:
             images = (images * 255).round()
         if self._channels_last:
@@ -111,14 +112,14 @@ def _with_card(net: OnnxNet, card: ModelCard, name: str) -> Classifier:
     count = _count_scores(net, card, name)
     if count != len(card.classes):
         raise BadInput(f"{name} gives {count} scores, but its card has {len(card.classes)} classes")
-    return as_card_says(net, card, name, access="scores")
+    return wrap_net(net, card, name, access="scores")
 
 
 def _count_scores(net: OnnxNet, card: ModelCard, name: str) -> int:
     """How many scores the graph gives for an image of the card."""
     shape = (card.channels, *card.size)
-    if (net.batch or 1) * math.prod(shape) > _MOST:
-        raise BadInput(f"the card of {name} asks for batches of more than {_MOST} elements")
+    if (net.batch or 1) * math.prod(shape) > _MAX_ELEMENTS:
+        raise BadInput(f"the card of {name} asks for batches of more than {_MAX_ELEMENTS} elements")
     try:
         return net(torch.zeros(1, *shape)).shape[1]
     except BadInput:
@@ -126,7 +127,7 @@ def _count_scores(net: OnnxNet, card: ModelCard, name: str) -> int:
     except Exception as error:  # onnxruntime has a dozen kinds of its own
         size = " x ".join(map(str, shape))
         raise BadInput(
-            f"{name} does not take images of {size}, as its card says ({brief(error)})"
+            f"{name} does not take images of {size}, as its card says ({first_sentence(error)})"
         ) from None
 
 

@@ -1,6 +1,6 @@
-"""Pictures made ready for a model: resized and cropped as 8-bit pixels, and only then in [0, 1].
+"""Pictures prepared for a model: resized and cropped as 8-bit pixels, then scaled to [0, 1].
 
-So a prepared picture lies on the 8-bit grid, and a PNG of it holds exactly what the model saw.
+So a prepared picture lies on the 8-bit grid, and a PNG of it holds exactly what the model got.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def as_it_is(picture: Image) -> Picture:
 
 
 def to_channels(channels: int) -> Callable[[Image], Picture]:
-    """What leaves a picture at its own size, grey where there is one channel."""
+    """A function that leaves a picture at its own size, and makes it grey for one channel."""
 
     def prepare(picture: Image) -> Picture:
         return in_unit_box(as_rgb(picture)[0].convert("L" if channels == 1 else "RGB"))
@@ -31,7 +31,7 @@ def to_channels(channels: int) -> Callable[[Image], Picture]:
 def short_side_and_crop(
     short_side: int, crop: int, resample: Resampling = Resampling.BICUBIC
 ) -> Callable[[Image], Picture]:
-    """What brings the short side to ``short_side`` and cuts a square ``crop`` from the middle."""
+    """A function that resizes the short side to ``short_side`` and crops the middle square."""
 
     def prepare(picture: Image) -> Picture:
         picture = as_rgb(picture)[0]
@@ -50,10 +50,10 @@ def cover_and_crop(
     interpolation: str = "bilinear",
     channels: int = 3,
 ) -> Callable[[Image], Picture]:
-    """What resizes a picture and cuts ``size`` (height and width) from its middle.
+    """A function that resizes a picture and crops ``size`` (height and width) from its middle.
 
-    The short side is brought to ``short_side`` and the long one follows, rounded down, as
-    torchvision does; without it, the picture becomes just large enough for the crop.
+    The short side becomes ``short_side``, and the long one is rounded down, as in torchvision.
+    Without it, the picture becomes just large enough for the crop.
     """
     resample = Resampling[interpolation.upper()]
     height, width = size
@@ -84,11 +84,11 @@ def in_unit_box(picture: Image) -> Picture:
     return pixels.view(picture.height, picture.width, -1).permute(2, 0, 1).float() / 255
 
 
-# Models that were frozen for one batch size, asked about any number of images.
-
-
 def in_batches(call: Callable[[Tensor], Tensor], images: Images, count: int) -> Logits:
-    """What ``call`` says of all images, ``count`` at a time; the last are filled up."""
+    """What ``call`` gives for all images, in batches of exactly ``count``; the last is padded.
+
+    For models that were exported for one batch size.
+    """
     answers = []
     for part in images.split(count):
         filler = images.new_zeros(count - len(part), *images.shape[1:])

@@ -4,7 +4,8 @@ A name is written as on the leaderboard, with the dataset and the threat model b
 are not CIFAR-10 and Linf: ``robustbench:imagenet/Linf/Wong2020Fast``. Its networks normalise for
 themselves and its transforms work on 8-bit pixels.
 
-As PyPI has it (1.1.1), the package imports two modules that it does not bring. Both are lent to it.
+The version on PyPI (1.1.1) imports two modules that it does not install. Both are provided here
+while it is imported.
 """
 
 import sys
@@ -22,18 +23,17 @@ from PIL import Image
 
 from pinprick.data.classes import imagenet_classes
 from pinprick.data.pictures import as_rgb
-from pinprick.errors import BadInput, MissingExtra, UnknownName
+from pinprick.errors import BadInput, MissingExtra, UnknownName, first_sentence
 from pinprick.model import Classifier
 from pinprick.types import Picture
-from pinprick.zoo.download import fetching, is_about_weights
 from pinprick.zoo.prepare import short_side_and_crop
-from pinprick.zoo.safe_loading import brief
+from pinprick.zoo.safe_loading import fetching, is_about_weights
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 def load(given: str) -> Classifier:
-    dataset, threat, name = _read(given)
+    dataset, threat, name = _parse(given)
     known = names(dataset, threat)
     if name not in known:
         raise UnknownName(f"model of robustbench for {dataset} and {threat}", name, known)
@@ -46,8 +46,10 @@ def load(given: str) -> Classifier:
         except Exception as error:  # some of its networks ask for a GPU while they are built
             if is_about_weights(error):
                 raise
-            raise BadInput(f"robustbench:{given} cannot be built here ({brief(error)})") from error
-    facts = _imagenet(threat, name) if dataset == "imagenet" else _small(dataset)
+            raise BadInput(
+                f"robustbench:{given} cannot be built here ({first_sentence(error)})"
+            ) from error
+    facts = _imagenet(threat, name) if dataset == "imagenet" else _cifar(dataset)
     return Classifier(net.eval(), name=f"robustbench:{given}", **facts)
 
 
@@ -75,13 +77,13 @@ def all_names() -> list[str]:
 
 def _tables() -> dict[str, dict[str, Any]]:
     try:
-        with warnings.catch_warnings(action="ignore"), _lent_modules():  # of its dependencies
+        with warnings.catch_warnings(action="ignore"), _missing_modules():  # of its dependencies
             from robustbench.model_zoo import model_dicts
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "robustbench":
             raise MissingExtra("a model of robustbench", "robustbench") from None
         raise BadInput(
-            f"robustbench is installed, but cannot be imported: {brief(error)}; "
+            f"robustbench is installed, but cannot be imported: {first_sentence(error)}; "
             "install what it lacks with: pip install robustbench"
         ) from None
     return {
@@ -91,28 +93,28 @@ def _tables() -> dict[str, dict[str, Any]]:
 
 
 @contextmanager
-def _lent_modules() -> Iterator[None]:
-    """While modules that the package imports, but does not bring, are there.
+def _missing_modules() -> Iterator[None]:
+    """Provide the modules that the package imports but does not install.
 
     Its dependency pyautoattack is AutoAttack, which it imports as ``autoattack``. Of
     ``pkg_resources``, which setuptools has dropped, it calls one function.
     """
-    lent: dict[str, ModuleType] = {}
-    if not _is_there("autoattack") and _is_there("pyautoattack"):
-        lent["autoattack"] = import_module("pyautoattack")
-        lent["autoattack.state"] = import_module("pyautoattack.state")
-    if not _is_there("pkg_resources"):
-        lent["pkg_resources"] = ModuleType("pkg_resources")
-        vars(lent["pkg_resources"])["resource_filename"] = _resource_filename
-    sys.modules.update(lent)
+    provided: dict[str, ModuleType] = {}
+    if not _is_importable("autoattack") and _is_importable("pyautoattack"):
+        provided["autoattack"] = import_module("pyautoattack")
+        provided["autoattack.state"] = import_module("pyautoattack.state")
+    if not _is_importable("pkg_resources"):
+        provided["pkg_resources"] = ModuleType("pkg_resources")
+        vars(provided["pkg_resources"])["resource_filename"] = _resource_filename
+    sys.modules.update(provided)
     try:
         yield
     finally:
-        for name in lent:
+        for name in provided:
             sys.modules.pop(name, None)
 
 
-def _is_there(name: str) -> bool:
+def _is_importable(name: str) -> bool:
     return sys.modules.get(name) is not None or find_spec(name) is not None
 
 
@@ -121,7 +123,7 @@ def _resource_filename(module: str, path: str) -> str:
     return str(Path(sys.modules[module].__file__ or "").parent / path)
 
 
-def _read(given: str) -> tuple[str, str, str]:
+def _parse(given: str) -> tuple[str, str, str]:
     parts = given.split("/")
     if len(parts) > 3 or not all(parts):
         raise BadInput(
@@ -132,7 +134,7 @@ def _read(given: str) -> tuple[str, str, str]:
     return dataset, parts[1] if len(parts) > 2 else "Linf", parts[-1]
 
 
-def _small(dataset: str) -> dict[str, Any]:
+def _cifar(dataset: str) -> dict[str, Any]:
     """CIFAR's pictures go in as they are; others are brought to that size."""
     classes = CIFAR10 if dataset == "cifar10" else ()
     return {"classes": classes, "size": (32, 32), "prepare": short_side_and_crop(32, 32)}

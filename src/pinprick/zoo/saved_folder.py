@@ -1,13 +1,14 @@
-"""A network as ``.safetensors`` with its card beside it: no pickle, and never half of a model.
+"""A network saved as ``.safetensors`` with its card beside it: no pickle, and never half a model.
 
 Large networks are cut into shards in the layout of Hugging Face: files of a limited size, and an
-index that says which holds what. The index lists a SHA-256 of each shard, and the card one of the
-index or of the single file, so that two savings are never mixed. The card is also kept in the
-metadata of every file.
+index of the tensors in each. The index lists the SHA-256 of each shard, and the card that of the
+index or of the single file, so that two savings are never mixed. Cards of older versions and cards
+written by hand list none; they belong to the weights beside them. The card is also in the metadata
+of every file.
 
-All files are written to a folder of their own and synced. Then the card takes its place, and from
-there on the old weights are refused; the new ones follow. So whoever loads gets the old model, the
-new one, or a line which says that saving was interrupted.
+All files are written to a temporary folder and synced. Then the card is moved, and from there on
+the old weights are refused; the new weights follow. So a reader gets the old model, the new one, or
+an error which says that saving was interrupted.
 """
 
 import json
@@ -19,13 +20,18 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from pinprick.errors import BadInput
-from pinprick.files import sha256, sync, sync_folder
+from pinprick.errors import BadInput, first_few
+from pinprick.files import sha256, sync, sync_folder, usual_permissions, writing
 from pinprick.json_text import read_json_file
 from pinprick.zoo.card import ModelCard, read_card_file, read_digests
 from pinprick.zoo.weights import State, Store, to_stored
 
-_NEW = ".saving"  # one name: what a killed saving left is replaced
+CARD = "card.json"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+HEADER = "pinprick"  # the entry in the header of our weights that holds the card
+_SHARDS = "model-*-of-*.safetensors"
+_TEMPORARY = ".saving"  # always the same name: the next saving removes what a killed one left
 
 
 def save_model(
@@ -41,9 +47,9 @@ def save_model(
 
     Args:
         net: The network whose architecture the card names; left as it is.
-        card: What must be known to use it.
-        folder: Made if it is not there. A model that was saved there is replaced; weights that
-            come from elsewhere are refused.
+        card: The network's architecture, classes and preprocessing.
+        folder: Made if it is missing. A model that was saved there is replaced; a folder with
+            weights from elsewhere is refused.
         shard_mb: The most a file may hold, in millions of bytes; a single tensor is never cut.
         half: The same as ``store="float16"``.
         store: How weights are stored: "float32", "float16", or "int8" with a scale per output
@@ -55,15 +61,15 @@ def save_model(
     state = to_stored(_unwrapped(net).state_dict(), "float16" if half else store)
     if not state:
         raise BadInput("the network has no weights to save")
-    shards = _cut(state, int(shard_mb * 1e6))
+    shards = _shards(state, int(shard_mb * 1e6))
     header = {"format": "pt", HEADER: card.as_json()}
     if foreign := foreign_files(folder):
         raise BadInput(
-            f"{folder} holds files of another model ({', '.join(foreign[:3])}); "
+            f"{folder} holds files of another model ({first_few(foreign)}); "
             "choose another folder, or move them away"
         )
-    new = folder / _NEW
-    try:
+    new = folder / _TEMPORARY
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -73,41 +79,37 @@ def save_model(
             _swap(new, folder, files)
         finally:
             shutil.rmtree(new, ignore_errors=True)
-    except OSError as error:
-        raise BadInput(f"cannot save a model to {folder}: {error.strerror or error}") from None
 
 
 def _unwrapped(net: nn.Module) -> nn.Module:
-    """The network itself, without what runs it on several GPUs or compiles it."""
+    """The network itself, without wrappers for several GPUs or of ``torch.compile``."""
     while isinstance(net, nn.DataParallel | nn.parallel.DistributedDataParallel):
         net = net.module
     inner = getattr(net, "_orig_mod", None)
     return net if inner is None else _unwrapped(inner)
 
 
-def _cut(state: State, most: int) -> list[State]:
-    """The tensors in their order, in parts of at most ``most`` bytes."""
+def _shards(state: State, most: int) -> list[State]:
+    """The tensors in their order, in shards of at most ``most`` bytes."""
     shards: list[State] = [{}]
-    taken = 0
+    size = 0
     for name, tensor in state.items():
-        if shards[-1] and taken + tensor.nbytes > most:
+        if shards[-1] and size + tensor.nbytes > most:
             shards.append({})
-            taken = 0
+            size = 0
         shards[-1][name] = tensor
-        taken += tensor.nbytes
+        size += tensor.nbytes
     return shards
 
 
 def _write_weights(new: Path, shards: list[State], header: dict[str, str]) -> list[str]:
-    """Write the shards and their index; gives their names, that of the file to load last."""
+    """Write the shards and their index; gives the file names, the one to load last."""
     total = len(shards)
     files = [WEIGHTS] if total == 1 else [_shard_name(i + 1, total) for i in range(total)]
     for file, shard in zip(files, shards, strict=True):
         path = new / file
-        path.touch()
-        mode = path.stat().st_mode  # as the user has it; safetensors makes files for him alone
-        save_file(shard, path, header)
-        path.chmod(mode)
+        with usual_permissions(path):
+            save_file(shard, path, header)
         sync(path)
     if total == 1:
         return files
@@ -121,7 +123,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _swap(new: Path, folder: Path, files: list[str]) -> None:
-    """Put the new files in the place of the old ones: the card first, which refuses those."""
+    """Replace the old files by the new ones: first the card, which refuses the old weights."""
     (new / CARD).replace(folder / CARD)
     sync_folder(folder)
     for old in weights_files(folder):
@@ -141,19 +143,6 @@ def _index(folder: Path, files: list[str], shards: list[State]) -> dict[str, obj
     size = sum(tensor.nbytes for shard in shards for tensor in shard.values())
     where = {name: file for file, shard in zip(files, shards, strict=True) for name in shard}
     return {"metadata": {"total_size": size, "sha256": digests}, "weight_map": where}
-
-
-# The files of a saved model: their names, which of them are ours, and which belong together.
-#
-# ``card.json`` lists the SHA-256 of the weights that it was saved with. Cards of older versions and
-# cards written by hand list none, and are taken for those of the weights beside them.
-
-
-CARD = "card.json"
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-HEADER = "pinprick"  # the entry in the header of our weights that holds the card
-_SHARDS = "model-*-of-*.safetensors"
 
 
 def weights_files(folder: Path) -> list[Path]:

@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent / "weights"
 
 
 def names() -> list[str]:
-    """The models that are there, in alphabetical order."""
+    """The models that come with the package, in alphabetical order."""
     if not FOLDER.is_dir():
         return []
     return sorted(path.parent.name for path in FOLDER.glob(f"*/{CARD}"))
@@ -27,7 +27,7 @@ def load(name: str) -> Classifier:
 
 
 def card(name: str) -> ModelCard:
-    """What is known of the model, without loading it."""
+    """The card of the model, read without its weights."""
     if name not in names():
         raise UnknownName("shipped model", name, names())
     return read_card_file(FOLDER / name / CARD)

@@ -14,10 +14,10 @@ from pinprick.data.pictures import as_rgb
 from pinprick.errors import BadInput, MissingExtra, UnknownName
 from pinprick.model import Classifier
 from pinprick.types import Picture
-from pinprick.zoo.download import fetching
+from pinprick.zoo.safe_loading import fetching
 
-_LARGEST = 4096  # pixels of a side
-_INFINITE = 1e30  # where float32 is close to its end
+_MAX_SIDE = 4096  # pixels of a side
+_MAX_NUMBER = 1e30  # where float32 is close to its end
 _CROPS = ("center", "squash", "border")
 _INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "box", "hamming", "lanczos")
 
@@ -51,7 +51,7 @@ def from_config(net: Any, name: str) -> Classifier:
     from timm.data import create_transform, resolve_model_data_config
 
     if not net.num_classes:
-        raise BadInput(f"{name} gives features and no classes; it cannot be fooled as it is")
+        raise BadInput(f"{name} gives features and no classes; it is no classifier")
     config = resolve_model_data_config(net)
     _check(config, name)
     steps = create_transform(**config, is_training=False, normalize=False)
@@ -81,8 +81,8 @@ def _check(config: dict[str, Any], name: str) -> None:
     for entry, wanted, fits in (
         (
             "input_size",
-            f"1 or 3 channels, then height and width up to {_LARGEST}",
-            channels in (1, 3) and all(type(one) is int and 0 < one <= _LARGEST for one in sides),
+            f"1 or 3 channels, then height and width up to {_MAX_SIDE}",
+            channels in (1, 3) and all(type(one) is int and 0 < one <= _MAX_SIDE for one in sides),
         ),
         ("mean", numbers, _are_numbers(config["mean"], channels)),
         (
@@ -108,7 +108,7 @@ def _are_numbers(values: Any, count: int) -> bool:
     return (
         isinstance(values, list | tuple)
         and len(values) == count
-        and all(type(one) in (int, float) and abs(one) < _INFINITE for one in values)
+        and all(type(one) in (int, float) and abs(one) < _MAX_NUMBER for one in values)
     )
 
 

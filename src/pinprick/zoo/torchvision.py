@@ -14,8 +14,8 @@ from pinprick.data.pictures import as_rgb
 from pinprick.errors import UnknownName
 from pinprick.model import Classifier
 from pinprick.types import Picture
-from pinprick.zoo.download import fetching
 from pinprick.zoo.prepare import in_unit_box
+from pinprick.zoo.safe_loading import fetching
 
 
 def load(given: str) -> Classifier:

@@ -1,36 +1,44 @@
-"""A network built as its card says, filled with weights that must fit it to the last name."""
+"""A model built from its card and filled with weights, which must fit in every name and shape.
 
+The network is first built on the meta device, where weights take no memory. So a card that does not
+fit its weights is refused early, however large the network that it names.
+"""
+
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
-from pinprick.errors import BadInput, MissingExtra, UnknownName
+from pinprick.errors import BadInput, MissingExtra, UnknownName, first_sentence
 from pinprick.model import Access, Classifier
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.prepare import cover_and_crop
-from pinprick.zoo.safe_loading import check_takes, listed, outline
+from pinprick.zoo.safe_loading import name_list
 from pinprick.zoo.weights import State, from_stored
 
 _WRAPPERS = ("module.", "_orig_mod.")  # of DataParallel and of torch.compile
+_MAX_ELEMENTS = 3 * 1024 * 1024  # of an image on which a network is tried on the CPU
 
 
-def classifier_from(card: ModelCard, state: State, *, where: str, name: str) -> Classifier:
-    """The model that ``card`` describes, with weights that were found at ``where``."""
+def load_from_card(card: ModelCard, state: State, *, where: str, name: str) -> Classifier:
+    """The model that ``card`` describes, with the weights that were found at ``where``."""
     check_net(card.net)
     state = from_stored(state, where)
     what = f"{card.net} with {len(card.classes)} classes"
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, only to be replaced
-        sketch = outline(lambda: build(card))
-        if sketch is not None:
-            fitting(sketch, state, what, where)
-        net = build(card)
-    fill(net.eval(), state, what, where)
-    check_takes(net, sketch, card)
-    return as_card_says(net, card, name)
+        on_meta = build_on_meta(lambda: build(card))
+        if on_meta is not None:
+            _matching_weights(on_meta, state, what, where)
+        net = build(card).eval()
+    net.load_state_dict(_matching_weights(net, state, what, where), strict=False)
+    check_forward(net, on_meta, card)
+    return wrap_net(net, card, name)
 
 
-def as_card_says(
+def wrap_net(
     net: Callable[[Tensor], Tensor], card: ModelCard, name: str, *, access: Access | None = None
 ) -> Classifier:
     """The network with the preprocessing and the classes of its card."""
@@ -47,7 +55,7 @@ def as_card_says(
 
 
 def check_net(net: str) -> None:
-    """Raise unless ``net``, as a card has it, names an architecture that is there."""
+    """Raise unless ``net`` of a card names an architecture that can be built here."""
     source, colon, name = net.partition(":")
     if not colon:
         from pinprick.zoo.nets import NETS
@@ -88,7 +96,7 @@ def build(card: ModelCard) -> nn.Module:
         from torchvision import models
 
         options = {"weights": None, "num_classes": count}
-        if name in ("googlenet", "inception_v3"):  # slow, and they warn of it
+        if name in ("googlenet", "inception_v3"):  # slow, with a warning
             options["init_weights"] = False
         return _module(models.get_model(name, **options))
     import timm
@@ -96,20 +104,15 @@ def build(card: ModelCard) -> nn.Module:
     return _module(timm.create_model(name, num_classes=count, in_chans=card.channels))
 
 
-def fill(net: nn.Module, state: State, what: str, where: str) -> None:
-    """Put the weights into the network, or say which of them do not fit."""
-    net.load_state_dict(fitting(net, state, what, where), strict=False)
-
-
-def fitting(net: nn.Module, state: State, what: str, where: str) -> State:
-    """The weights under the names that the network has for them, if they fit in every shape."""
+def _matching_weights(net: nn.Module, state: State, what: str, where: str) -> State:
+    """The weights under the network's own names; ``BadInput`` unless all names and shapes fit."""
     wanted = net.state_dict()
     if not state.keys() <= wanted.keys():
         state = _unwrapped(state)
     missing = [name for name in wanted if name not in state and not _is_counter(name)]
     unexpected = [name for name in state if name not in wanted]
-    faults = [f"the file lacks {listed(missing)}"] if missing else []
-    faults += [f"the network has no {listed(unexpected)}"] if unexpected else []
+    faults = [f"the file lacks {name_list(missing)}"] if missing else []
+    faults += [f"the network has no {name_list(unexpected)}"] if unexpected else []
     if faults:
         raise BadInput(f"{where} does not fit {what}: {'; '.join(faults)}")
     for name, tensor in ((name, state[name]) for name in wanted if name in state):
@@ -119,7 +122,7 @@ def fitting(net: nn.Module, state: State, what: str, where: str) -> State:
                 f"{name} is {_shape(tensor)} in the file and {_shape(wanted[name])} in the network"
             )
         if tensor.is_floating_point() != wanted[name].is_floating_point():
-            raise BadInput(f"{where} does not fit {what}: {name} is kept as {tensor.dtype}")
+            raise BadInput(f"{where} does not fit {what}: {name} is stored as {tensor.dtype}")
     return state
 
 
@@ -135,12 +138,59 @@ def _unwrapped(state: State) -> State:
 
 
 def _is_counter(name: str) -> bool:
-    """Whether ``name`` counts batches, which old checkpoints do not have and evaluation ignores."""
+    """Whether ``name`` counts batches, which old checkpoints lack and evaluation ignores."""
     return name.endswith("num_batches_tracked")
 
 
 def _shape(tensor: Tensor) -> str:
     return " x ".join(map(str, tensor.shape)) or "a single number"
+
+
+class _MetaWeights(TorchFunctionMode):
+    """Make weights on the meta device; other tensors, which networks compute with, are real."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func is torch.empty:  # every layer makes its weights with it
+            kwargs["device"] = "meta"
+        return func(*args, **kwargs)
+
+
+def build_on_meta(make: Callable[[], nn.Module]) -> nn.Module | None:
+    """The network that ``make`` gives, on the meta device; None where it cannot be built there."""
+    try:
+        with warnings.catch_warnings(action="ignore"), _MetaWeights():
+            return make().to("meta").eval()
+    except Exception:  # it reads its weights while it is built
+        return None
+
+
+def check_forward(net: nn.Module, on_meta: nn.Module | None, card: ModelCard) -> None:
+    """Raise ``BadInput`` unless the network gives a score per class for an image of the card.
+
+    The network ``on_meta`` is tried first, which costs next to nothing. Where that fails, the
+    network itself is tried: some compute with the values of their weights.
+    """
+    shape = (1, card.channels, *card.size)
+    wanted = (1, len(card.classes))
+    found: tuple[int, ...] | str = (
+        wanted if on_meta is None else _output_shape(on_meta, shape, "meta")
+    )
+    if (on_meta is None or found != wanted) and shape[1] * shape[2] * shape[3] <= _MAX_ELEMENTS:
+        found = _output_shape(net, shape, "cpu")
+    if found != wanted:
+        size = " x ".join(map(str, shape[1:]))
+        given = found if isinstance(found, str) else f"its output has the shape {found}"
+        raise BadInput(f"{card.net} does not take images of {size}, as its card says ({given})")
+
+
+def _output_shape(net: nn.Module, shape: tuple[int, ...], device: str) -> tuple[int, ...] | str:
+    """The shape of the network's output, or why it gives none."""
+    try:
+        with warnings.catch_warnings(action="ignore"), torch.no_grad():
+            return tuple(net(torch.zeros(shape, device=device)).shape)
+    except Exception as error:  # a network may raise anything
+        return first_sentence(error)
 
 
 def _module(net: object) -> nn.Module:
