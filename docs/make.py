@@ -18,7 +18,7 @@ from PIL import Image, ImageColor
 from pinprick.attacks import ATTACKS
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.report.docs_tables import attack_table, with_differences
-from pinprick.report.outlines import LOOKS
+from pinprick.report.group_outlines import LOOKS
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -30,7 +30,7 @@ from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.numerical_noise import confirm, guarded, measure_noise
 from pinprick.oracle import exact_images
 from pinprick.report.row import make_rows, plain
-from pinprick.report.words import fate
+from pinprick.report.words import outcome_words
 from pinprick.result import join
 
 OFF = 0.05  # by how much the second best class gains where an image is asked about alone
@@ -271,7 +271,7 @@ def test_the_noise_is_cut_joined_saved_and_loaded(tmp_path: Path) -> None:
 def test_tables_files_and_flags_tell_what_lies_within_the_noise(linear: Classifier) -> None:
     result = doubtful_result()
     rows = make_rows(result, linear)
-    assert [fate(row) for row in rows] == [
+    assert [outcome_words(row) for row in rows] == [
         "fooled",
         "fooled, within noise",
         "not found, within noise",

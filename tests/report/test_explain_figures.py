@@ -25,14 +25,20 @@ from pinprick.data.pictures import Named
 from pinprick.explain.explain_result import Explained, explain_result
 from pinprick.explain.noise.explanation import Explanation, Group
 from pinprick.explain.noise.labels import LABELS
-from pinprick.report.crops import crop_of, shown_groups
 from pinprick.report.effects_figure import effects_figure
-from pinprick.report.explain_figure import explain_figure
+from pinprick.report.explain_figure import crop_of, explain_figure, shown_groups
 from pinprick.report.explain_gallery import hang_explanations
 from pinprick.report.explain_views import views_of
-from pinprick.report.heat import draw_guided, draw_heat, edges
-from pinprick.report.marks import Box, anchor_of, box_around, effect_of, number_marks, place_labels
-from pinprick.report.outlines import LOOKS, legend_marks, mark, outline, reach
+from pinprick.report.group_numbers import (
+    Box,
+    anchor_of,
+    box_around,
+    effect_of,
+    number_marks,
+    place_labels,
+)
+from pinprick.report.group_outlines import LOOKS, legend_marks, mark, outline, reach
+from pinprick.report.map_drawing import draw_guided, draw_heat, edges
 from pinprick.report.png import save_figure
 from pinprick.report.row import Row, make_rows
 

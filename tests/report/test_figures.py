@@ -15,10 +15,10 @@ from torch import Tensor
 from pinprick import BadInput, Classifier, run_attack
 from pinprick.attacks import IFGSM, Greedy
 from pinprick.report.attack_figure import attack_figure
-from pinprick.report.changes import draw_changes
 from pinprick.report.compare_figure import Column, compare_figure
+from pinprick.report.drawing import draw_changes
 from pinprick.report.png import read_png, save_figure, save_png
-from pinprick.report.row import Guess, Row, make_rows
+from pinprick.report.row import Prediction, Row, make_rows
 from pinprick.report.words import amount, duration
 from pinprick.types import Picture
 
@@ -55,9 +55,11 @@ def test_the_compare_figure_has_a_column_for_each_attack(make: Callable[..., Mad
     second, _, dense = make(IFGSM(eps=0.5, step_size=None))
     columns = [
         Column("greedy", "Greedy pixels", first, adv),
-        Column("ifgsm", "I-FGSM", second, dense, judged=Guess(3, "as the judge sees it", 0.25)),
+        Column(
+            "ifgsm", "I-FGSM", second, dense, judged=Prediction(3, "as the judge sees it", 0.25)
+        ),
     ]
-    figure = compare_figure(clean, columns, title="picture", clean_guess=first.clean)
+    figure = compare_figure(clean, columns, title="picture", clean_prediction=first.clean)
     above, below = np.array(figure.axes).reshape(2, 3)
     assert [axes.get_title() for axes in above] == ["clean", "Greedy pixels", "I-FGSM"]
     assert above[1].get_xlabel() == f"{first.adversarial.name} {first.adversarial.confidence:.2f}"

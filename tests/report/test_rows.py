@@ -13,8 +13,15 @@ from torch import Tensor
 from pinprick import Classifier, run_attack
 from pinprick.attacks import Greedy
 from pinprick.oracle import exact_images
-from pinprick.report.row import Guess, guess, make_rows, plain
-from pinprick.report.words import amount, duration, folded, said, said_below, share
+from pinprick.report.row import Prediction, make_rows, plain, predictions
+from pinprick.report.words import (
+    amount,
+    duration,
+    folded,
+    prediction_below,
+    prediction_words,
+    share,
+)
 
 
 def test_rows_say_what_the_result_says(linear: Classifier, images: Tensor, labels: Tensor) -> None:
@@ -71,13 +78,14 @@ def test_the_work_of_rows_grows_with_the_images_and_not_with_their_square(
     assert many <= 8.5 * few
 
 
-def test_a_guess_is_the_surest_class_in_words() -> None:
+def test_a_prediction_is_the_likeliest_class_in_words() -> None:
     model = Classifier(torch.nn.Identity(), classes=("no", "yes"))
-    assert guess(torch.tensor([0.0, 0.0, 1.0e9]), model) == Guess(2, "class 2", 1.0)
+    assert predictions(torch.tensor([[0.0, 0.0, 1.0e9]]), model) == [Prediction(2, "class 2", 1.0)]
     tops = Classifier(model.net, access="labels")  # whose scores are one-hot
-    assert guess(torch.tensor([0.0, 0.0, 1.0]), tops) == Guess(2, "class 2", None)
-    assert not guess(torch.tensor([0.0, 0.0, torch.nan]), tops).heard
-    assert guess(torch.tensor([0.0, 1.0]), model).name == "yes"
+    known, unknown = predictions(torch.tensor([[0.0, 0.0, 1.0], [0.0, 0.0, torch.nan]]), tops)
+    assert known == Prediction(2, "class 2", None)
+    assert not unknown.answered
+    assert predictions(torch.tensor([[0.0, 1.0]]), model)[0].name == "yes"
 
 
 @pytest.mark.parametrize(
@@ -97,8 +105,9 @@ def test_times_and_long_names_fit() -> None:
     assert (duration(0.123), duration(123.4)) == ("0.12 s", "123 s")
     assert folded("a" * 10 + " " + "b" * 10, 12) == "a" * 10 + "\n" + "b" * 10
     name = "a very long name of a class that nobody can read under a picture"
-    assert said_below(Guess(0, name, 0.5)).endswith("…\n0.50")
-    assert said_below(Guess(0, name, None)).endswith("…")
-    assert said(Guess(0, "cat", None)) == "cat"
-    assert said(Guess(0, "cat", math.nan)) == said_below(Guess(0, "cat", math.nan)) == "no answer"
-    assert said_below(Guess(0, "cat", 0.5)) == said(Guess(0, "cat", 0.5)) == "cat 0.50"
+    assert prediction_below(Prediction(0, name, 0.5)).endswith("…\n0.50")
+    assert prediction_below(Prediction(0, name, None)).endswith("…")
+    assert prediction_words(Prediction(0, "cat", None)) == "cat"
+    sure, lost = Prediction(0, "cat", 0.5), Prediction(0, "cat", math.nan)
+    assert prediction_words(lost) == prediction_below(lost) == "no answer"
+    assert prediction_words(sure) == prediction_below(sure) == "cat 0.50"

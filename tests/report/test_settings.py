@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pinprick import build
-from pinprick.report.settings import settings_in_words
+from pinprick.report.words import settings_in_words
 
 
 @pytest.mark.parametrize(

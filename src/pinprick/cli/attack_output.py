@@ -14,7 +14,7 @@ from pinprick.cli.time_left import print_out_of_time
 from pinprick.cli.worst_output import print_worst, worst_document
 from pinprick.model import Classifier
 from pinprick.report.gallery import Exhibit
-from pinprick.report.words import fate, said, share
+from pinprick.report.words import outcome_words, prediction_words, share
 from pinprick.result import AttackResult
 
 COLUMNS = (
@@ -52,7 +52,11 @@ def outcome(exhibit: Exhibit) -> str:
     """How it went, and whether the PNG on the disk still fools."""
     row = exhibit.row
     lost = row.success and not row.skipped and not exhibit.reread_fools
-    return f"fooled, but not as PNG: {said(exhibit.reread)}" if lost else fate(row)
+    return (
+        f"fooled, but not as PNG: {prediction_words(exhibit.reread)}"
+        if lost
+        else outcome_words(row)
+    )
 
 
 def attack_document(
@@ -108,8 +112,8 @@ def _cells(exhibit: Exhibit, label: str) -> tuple[str, ...]:
     return (
         exhibit.photo.name,
         label,
-        said(row.clean),
-        said(row.adversarial),
+        prediction_words(row.clean),
+        prediction_words(row.adversarial),
         f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",
         f"{row.l0_elements} ({share(row.l0_elements_percent)})",
         f"{row.forwards} + {row.backwards}",

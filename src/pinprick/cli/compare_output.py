@@ -13,7 +13,7 @@ from pinprick.cli.time_left import print_out_of_time
 from pinprick.model import Classifier
 from pinprick.report.compare_figure import Column
 from pinprick.report.comparison import Comparison
-from pinprick.report.words import fate, said, share
+from pinprick.report.words import outcome_words, prediction_words, share
 
 _COUNTS = (">pixels", ">elements", ">passes", ">seconds", "outcome")
 
@@ -33,7 +33,7 @@ def print_comparisons(comparisons: Sequence[Comparison], inputs: Inputs) -> None
     print_table(
         columns,
         [
-            (comparison.photo.name, label, said(comparison.clean), *_cells(column))
+            (comparison.photo.name, label, prediction_words(comparison.clean), *_cells(column))
             for comparison, label in zip(comparisons, inputs.label_words, strict=True)
             for column in comparison.columns
         ],
@@ -73,11 +73,11 @@ def _cells(column: Column) -> tuple[str, ...]:
     row = column.row
     return (
         column.headed(column.name),
-        said(row.adversarial),
-        *(() if column.judged is None else (said(column.judged),)),
+        prediction_words(row.adversarial),
+        *(() if column.judged is None else (prediction_words(column.judged),)),
         f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",
         f"{row.l0_elements} ({share(row.l0_elements_percent)})",
         f"{row.forwards} + {row.backwards}",
         f"{row.seconds:.2f}",
-        fate(row),
+        outcome_words(row),
     )

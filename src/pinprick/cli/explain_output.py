@@ -17,7 +17,7 @@ from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.explain.noise.totals import Totals
 from pinprick.model import Classifier
 from pinprick.report.explain_gallery import ExplainedPicture
-from pinprick.report.words import FIXED, cut, fate, fitted, said, share, signed
+from pinprick.report.words import FIXED, cut, fitted, outcome_words, prediction_words, share, signed
 
 # Columns and their widths: with 3 between columns and 1 at the edges, a table has 100 columns.
 _ATTACKED = (("picture", 18), ("label", 18), ("before", 18), ("after", 18), ("outcome", 14))
@@ -122,8 +122,8 @@ def _attack_cells(one: ExplainedPicture, label: str) -> tuple[str, ...]:
     return (
         cut(one.photo.name, 18),
         label,
-        said(one.row.clean),
-        said(one.row.adversarial),
+        prediction_words(one.row.clean),
+        prediction_words(one.row.adversarial),
         _outcome(one),
     )
 
@@ -144,4 +144,4 @@ def _group_cells(one: ExplainedPicture) -> tuple[str, ...]:
 
 def _outcome(one: ExplainedPicture) -> str:
     failed = one.explanation.status == "failed"
-    return f"failed: {fate(one.row)}" if failed else fate(one.row)
+    return f"failed: {outcome_words(one.row)}" if failed else outcome_words(one.row)

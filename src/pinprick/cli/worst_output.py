@@ -56,4 +56,4 @@ def print_worst(document: Mapping[str, Any]) -> None:
 def _withstands(row: Row, budget: int, unit: str | None) -> bool:
     """Whether so many units do not fool, nor none at all, as of a clean image without an answer."""
     needed = row.needed_pixels if unit == "pixels" else row.needed_elements
-    return row.clean.heard and (needed is None or needed > budget)
+    return row.clean.answered and (needed is None or needed > budget)

@@ -2,9 +2,9 @@
 
 from matplotlib.figure import Figure
 
-from pinprick.report.changes import draw_changes, draw_picture, write_around
+from pinprick.report.drawing import draw_changes, draw_picture, write_around
 from pinprick.report.row import Row
-from pinprick.report.words import changed, duration, fate, said_below
+from pinprick.report.words import changed, duration, outcome_words, prediction_below
 from pinprick.types import Picture
 
 
@@ -14,16 +14,16 @@ def attack_figure(row: Row, clean: Picture, adv: Picture, *, title: str) -> Figu
     figure.suptitle(f"{title}: {_outcome(row)}", fontsize=11, parse_math=False)
     before, change, after = figure.subplots(1, 3)
     draw_picture(before, clean)
-    write_around(before, "clean", said_below(row.clean, 32), size=10)
+    write_around(before, "clean", prediction_below(row.clean, 32), size=10)
     how = draw_changes(change, clean, adv)
     write_around(change, how, changed(row), size=10)
     draw_picture(after, adv)
     state = "adversarial" if row.success else "after the attack"
-    write_around(after, state, said_below(row.adversarial, 32), size=10)
+    write_around(after, state, prediction_below(row.adversarial, 32), size=10)
     return figure
 
 
 def _outcome(row: Row) -> str:
     time = "" if row.skipped else f" in {duration(row.seconds)}"
     goal = "" if row.target_name is None else f"; wanted {row.target_name}"
-    return f"{fate(row)}{time}{goal}"
+    return f"{outcome_words(row)}{time}{goal}"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from pinprick.report.changes import draw_changes, draw_picture, write_around
-from pinprick.report.row import Guess, Row
-from pinprick.report.words import changed, duration, fate, folded, said_below
+from pinprick.report.drawing import draw_changes, draw_picture, write_around
+from pinprick.report.row import Prediction, Row
+from pinprick.report.words import changed, duration, folded, outcome_words, prediction_below
 from pinprick.types import Picture
 
 
@@ -28,7 +28,7 @@ class Column:
     title: str
     row: Row
     adv: Picture
-    judged: Guess | None = None
+    judged: Prediction | None = None
     settings: str = ""
 
     def headed(self, name: str) -> str:
@@ -37,7 +37,7 @@ class Column:
 
 
 def compare_figure(
-    clean: Picture, columns: Sequence[Column], *, title: str, clean_guess: Guess
+    clean: Picture, columns: Sequence[Column], *, title: str, clean_prediction: Prediction
 ) -> Figure:
     """A column for the clean image, then one for each attack."""
     count = len(columns) + 1
@@ -45,11 +45,11 @@ def compare_figure(
     figure.suptitle(folded(title, 30 * count), fontsize=11, parse_math=False)
     above, below = figure.subplots(2, count, squeeze=False)
     draw_picture(above[0], clean)
-    write_around(above[0], "clean", said_below(clean_guess))
+    write_around(above[0], "clean", prediction_below(clean_prediction))
     below[0].axis("off")
     for upper, lower, column in zip(above[1:], below[1:], columns, strict=True):
         draw_picture(upper, column.adv)
-        said = said_below(column.judged or column.row.adversarial)
+        said = prediction_below(column.judged or column.row.adversarial)
         write_around(upper, folded(column.headed(column.title)), said)
         how = draw_changes(lower, clean, column.adv)
         write_around(lower, how, _caption(column.row))
@@ -58,5 +58,5 @@ def compare_figure(
 
 def _caption(row: Row) -> str:
     """Both counts, the time, and why the model that was attacked is not fooled, if so."""
-    failed = "" if row.success and not row.skipped else f"\n{folded(fate(row), 30)}"
+    failed = "" if row.success and not row.skipped else f"\n{folded(outcome_words(row), 30)}"
     return f"{changed(row)}\n{duration(row.seconds)}{failed}"

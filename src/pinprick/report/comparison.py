@@ -12,8 +12,8 @@ from pinprick.model import Classifier
 from pinprick.report.compare_figure import Column, compare_figure
 from pinprick.report.judge import judge_images
 from pinprick.report.png import save_figure
-from pinprick.report.row import Guess, guesses, make_rows, plain
-from pinprick.report.settings import settings_in_words
+from pinprick.report.row import Prediction, make_rows, plain, predictions
+from pinprick.report.words import settings_in_words
 from pinprick.result import AttackResult
 from pinprick.types import Images, Logits, Picture
 
@@ -33,8 +33,8 @@ class Comparison:
 
     photo: Named
     image: Picture
-    clean: Guess
-    judged: Guess | None
+    clean: Prediction
+    judged: Prediction | None
     title: str
     columns: list[Column] = field(default_factory=list)
 
@@ -75,7 +75,7 @@ def start_comparisons(
     return [
         Comparison(photo, image, clean, said, f"{photo.name} on {model.name}{seen}")
         for photo, image, clean, said in zip(
-            photos, images, guesses(logits, model), judged, strict=True
+            photos, images, predictions(logits, model), judged, strict=True
         )
     ]
 
@@ -103,7 +103,7 @@ def save_comparison(comparison: Comparison, folder: Path) -> None:
         comparison.image,
         comparison.columns,
         title="; wanted ".join([comparison.title, *sorted(map(str, wanted))]),
-        clean_guess=comparison.judged or comparison.clean,
+        clean_prediction=comparison.judged or comparison.clean,
     )
     try:
         save_figure(figure, folder / comparison.figure)

@@ -1,4 +1,4 @@
-"""What each group does, as bars, and the margin as groups are added one by one."""
+"""The effects of each group as bars, and the margin as groups are added one by one."""
 
 from collections.abc import Sequence
 
@@ -7,24 +7,24 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from pinprick.explain.noise.explanation import Explanation, Group
-from pinprick.report.outlines import LEADING, OBSCURING, legend_marks, mark
+from pinprick.report.group_outlines import LEADING, OBSCURING, legend_marks, mark
 from pinprick.report.words import folded
 
-_WIDTH = 0.38  # of a bar, where groups are 1 apart
-_FEWEST = 5  # groups that there is room for in any case
-_TICK = 0.15  # inches of a number under the axis
+_WIDTH = 0.38  # of a bar; groups are 1 apart
+_FEWEST = 5  # groups that there is always room for
+_TICK = 0.15  # inches per number under the axis
 
 
 def effects_figure(told: Explanation, *, title: str, true_name: str, rival_name: str) -> Figure:
-    """Bars with standard errors on the left, the way of the margin on the right."""
+    """Bars with standard errors on the left, the margin on the right."""
     assert told.groups, "nothing changed, so nothing has an effect"
-    wide = max(11.4, 2 * (_TICK * len(told.groups) + 1))  # so that every group has its number
+    wide = max(11.4, 2 * (_TICK * len(told.groups) + 1))  # room for every number
     figure = Figure(figsize=(wide, 4.8), dpi=150, layout="constrained")
-    figure.suptitle(f"{title}\n{_how(told)}", fontsize=10, parse_math=False)
-    bars, way = figure.subplots(1, 2)
+    figure.suptitle(f"{title}\n{_total_and_error(told)}", fontsize=10, parse_math=False)
+    bars, margins = figure.subplots(1, 2)
     ordered = [told.groups[number] for number in told.order]
     _draw_bars(bars, ordered, true_name, rival_name, exact=told.method == "exact")
-    _draw_way(way, told, ordered, true_name, rival_name)
+    _draw_margins(margins, told, ordered, true_name, rival_name)
     return figure
 
 
@@ -51,18 +51,18 @@ def _draw_bars(
     axes.axhline(0, color="black", linewidth=0.8)
     error = "" if exact else " ± standard error"
     axes.set_title(f"effect of each group (Shapley value{error})", fontsize=10)
-    axes.set_ylabel("change of the score (logit less the mean of all)", fontsize=9)
+    axes.set_ylabel("change of the score (logit minus the mean of all)", fontsize=9)
     axes.set_xlabel("group, the largest effect on the margin first", fontsize=9)
     _ticks(axes, [str(group.number) for group in groups])
     legend = axes.legend(fontsize=8, frameon=False, loc="best")
     for text in legend.get_texts():
         text.set_parse_math(False)
     axes.margins(y=0.12)
-    pad = max(0.6, (_FEWEST - len(groups)) / 2)  # one group alone has no bars like walls
+    pad = max(0.6, (_FEWEST - len(groups)) / 2)  # bars of a single group do not fill the panel
     axes.set_xlim(-pad, len(groups) - 1 + pad)
 
 
-def _draw_way(
+def _draw_margins(
     axes: Axes, told: Explanation, groups: Sequence[Group], true_name: str, rival_name: str
 ) -> None:
     margins = [stage.margin for stage in told.stages]
@@ -84,14 +84,14 @@ def _draw_way(
 
 
 def _ticks(axes: Axes, words: Sequence[str]) -> None:
-    """A word under each place."""
+    """One word under each position."""
     axes.xaxis.set_major_locator(FixedLocator(range(len(words))))
     crowded = len(words) > 14
     axes.set_xticklabels(words, fontsize=7 if crowded else 9, rotation=90 if crowded else 0)
 
 
-def _how(told: Explanation) -> str:
-    """How sure the numbers are."""
+def _total_and_error(told: Explanation) -> str:
+    """The total change of the margin, and how exact the effects are."""
     total = f"margin moved by {told.margin:.2f}: {told.obscuring:.2f} obscuring, {told.leading:.2f}"
     if told.method == "exact":
         return f"{total} leading; exact, from all coalitions of groups"

@@ -10,7 +10,7 @@ from pinprick.errors import BadInput
 from pinprick.model import Classifier
 from pinprick.report.attack_figure import attack_figure
 from pinprick.report.png import read_png, save_figure, save_png
-from pinprick.report.row import Guess, Row, guess, make_rows, plain
+from pinprick.report.row import Prediction, Row, make_rows, plain, predictions
 from pinprick.result import AttackResult
 from pinprick.run import hear
 
@@ -30,7 +30,7 @@ class Exhibit:
 
     photo: Named
     row: Row
-    reread: Guess
+    reread: Prediction
     reread_fools: bool
     adversarial: Path
     figure: Path | None
@@ -99,7 +99,7 @@ def _hang_one(
     return Exhibit(
         photo=photo,
         row=row,
-        reread=guess(logits[0], model),
+        reread=predictions(logits, model)[0],
         reread_fools=bool(result.goal.met(logits)[0]),
         adversarial=adversarial,
         figure=figure,

@@ -5,12 +5,12 @@ import torch
 from PIL import Image
 
 from pinprick.model import Classifier
-from pinprick.report.row import Guess, guesses
+from pinprick.report.row import Prediction, predictions
 from pinprick.run import hear
 from pinprick.types import Images
 
 
-def judge_images(judge: Classifier, images: Images) -> list[Guess]:
+def judge_images(judge: Classifier, images: Images) -> list[Prediction]:
     """The judge's class and confidence for each image, brought to its input size if need be.
 
     A judge of another size sees the image as 8-bit pixels resized as a whole, without a crop.
@@ -18,7 +18,7 @@ def judge_images(judge: Classifier, images: Images) -> list[Guess]:
     seen = torch.stack([_resized(image, judge.size) for image in images])
     with judge.frozen():
         logits = hear(judge, seen.to(judge.device or seen.device))[0]
-    return guesses(logits.cpu(), judge)
+    return predictions(logits.cpu(), judge)
 
 
 def _resized(image: torch.Tensor, size: tuple[int, int] | None) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""One image of a result as plain numbers and words: what tables print and JSON files hold."""
+"""One image of a result as plain numbers and text: what tables print and JSON files hold."""
 
 import math
 from dataclasses import asdict, dataclass, field
@@ -6,7 +6,6 @@ from itertools import islice
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from pinprick.model import Classifier
 from pinprick.result import AttackResult
@@ -15,10 +14,10 @@ from pinprick.types import Logits
 
 
 @dataclass(frozen=True)
-class Guess:
-    """The class a model settles on, and how sure it is (softmax).
+class Prediction:
+    """The predicted class and its confidence (softmax).
 
-    One that gives labels alone does not say how sure it is, which is None; NaN is no answer.
+    The confidence is None for models that give labels alone, and NaN where there was no answer.
     """
 
     index: int
@@ -26,14 +25,14 @@ class Guess:
     confidence: float | None
 
     @property
-    def heard(self) -> bool:
-        """Whether there was an answer, and not what a remote model that failed leaves."""
+    def answered(self) -> bool:
+        """Whether the model answered; a remote one may fail."""
         return self.confidence is None or not math.isnan(self.confidence)
 
 
 @dataclass(frozen=True)
 class Step:
-    """The best of one image after some passes, names as in ``Trace``; None for what is infinite."""
+    """The best of one image after some passes; names as in ``Trace``. Infinite values are None."""
 
     forwards: int
     backwards: int
@@ -47,29 +46,29 @@ class Row:
     """Everything that was measured for one image; names as in ``AttackResult``.
 
     Attributes:
-        label, target: The true class, and the wanted one if there is one, as numbers.
-        label_name, target_name: The same in words.
-        clean, adversarial, rounded: What the model says before, after, and after 8-bit rounding.
+        label, target: True class and target class, as numbers; the target is None without one.
+        label_name, target_name: Their names.
+        clean, adversarial, rounded: Predictions before, after, and after 8-bit rounding.
         needed_pixels, needed_elements: None where the goal was not met.
-        seconds: The time of its batch, shared out over the images that were attacked in it.
-        peak_memory: Most memory that the GPU held in its batch, in bytes; None on a CPU.
-        found_by: The stage of the attack that found it, where there are several.
+        seconds: Time of its batch, divided by the number of images attacked in the batch.
+        peak_memory: Peak GPU memory of its batch in bytes; None on a CPU.
+        found_by: Stage of the attack that found it; empty for attacks with one stage.
         noise: How far the margin may change with the batch, in logits; None if not measured.
-        within_noise: Whether the margin is no larger than that, so that another batch size may
-            decide otherwise.
+        within_noise: Whether the margin is no larger than the noise, so that another batch size
+            may change the outcome.
         beaten_by_scores: Whether scores alone found fewer units than all searches with gradients.
-        stages: Forward and backward passes of each stage by name.
-        start: The same of the attack on another model that this one began at, if there is one.
-        trace: How it came to its result, step by step; None unless that was asked for.
+        stages: Forward and backward passes per stage.
+        start: Passes of the attack on another model that this one started from; None without one.
+        trace: The best so far, step by step; None unless it was traced.
     """
 
     label: int
     label_name: str
     target: int | None
     target_name: str | None
-    clean: Guess
-    adversarial: Guess
-    rounded: Guess
+    clean: Prediction
+    adversarial: Prediction
+    rounded: Prediction
     success: bool
     skipped: bool
     correct: bool
@@ -101,10 +100,10 @@ class Row:
 
 
 def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
-    """One row for each image of one batch."""
+    """One row per image of a batch."""
     columns = {name: getattr(result, name).tolist() for name in _COLUMNS}
     for name in ("clean", "adversarial", "rounded"):
-        columns[name] = guesses(getattr(result, f"{name}_logits"), model)
+        columns[name] = predictions(getattr(result, f"{name}_logits"), model)
     attacked = max(1, columns["skipped"].count(False))
     labels, targets = result.goal.labels.tolist(), result.goal.targets
     wanted = [None] * len(result) if targets is None else targets.tolist()
@@ -138,7 +137,7 @@ def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
     return rows
 
 
-_COLUMNS = (  # with one number per image, under the same name in both
+_COLUMNS = (  # one number per image, under the same name in AttackResult and Row
     "success",
     "skipped",
     "correct",
@@ -161,12 +160,12 @@ _COLUMNS = (  # with one number per image, under the same name in both
 
 
 def _pairs(passes: Passes) -> list[tuple[int, int]]:
-    """The forward and backward passes of each image."""
+    """Forward and backward passes per image."""
     return list(zip(passes.forwards.tolist(), passes.backwards.tolist(), strict=True))
 
 
 def _steps(trace: Trace) -> list[tuple[Step, ...]]:
-    """The steps of each image."""
+    """The steps per image."""
     columns = (getattr(trace, name).tolist() for name in PER_STEP)
     steps = (
         Step(
@@ -181,26 +180,21 @@ def _steps(trace: Trace) -> list[tuple[Step, ...]]:
     return [tuple(islice(steps, count)) for count in trace.steps.tolist()]
 
 
-def guesses(logits: Logits, model: Classifier) -> list[Guess]:
-    """What the model settles on, image by image."""
+def predictions(logits: Logits, model: Classifier) -> list[Prediction]:
+    """The prediction for each image."""
     index = logits.argmax(dim=1, keepdim=True)
     sure = torch.softmax(logits.double(), dim=1).gather(1, index).squeeze(1)
-    # the scores of a model of labels are one-hot, and their softmax means nothing
-    unsaid = logits.isfinite().all(dim=1) & (model.access == "labels")
-    rows = zip(index.squeeze(1).tolist(), sure.tolist(), unsaid.tolist(), strict=True)
+    # scores of a model that gives labels alone are one-hot: their softmax means nothing
+    labels_alone = logits.isfinite().all(dim=1) & (model.access == "labels")
+    rows = zip(index.squeeze(1).tolist(), sure.tolist(), labels_alone.tolist(), strict=True)
     return [
-        Guess(number, model.class_name(number), None if silent else confidence)
-        for number, confidence, silent in rows
+        Prediction(number, model.class_name(number), None if no_confidence else confidence)
+        for number, confidence, no_confidence in rows
     ]
 
 
-def guess(logits: Tensor, model: Classifier) -> Guess:
-    """The same from the logits of one image."""
-    return guesses(logits.unsqueeze(0), model)[0]
-
-
-def plain(row: Row | Guess) -> dict[str, Any]:
-    """As JSON can hold it; a number that is not finite becomes None."""
+def plain(row: Row | Prediction) -> dict[str, Any]:
+    """As JSON can hold it: numbers that are not finite become None."""
     return {key: _finite(value) for key, value in asdict(row).items()}
 
 

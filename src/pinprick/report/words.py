@@ -1,32 +1,37 @@
-"""Numbers and classes as they are printed, in tables and under pictures alike."""
+"""Numbers, predictions, outcomes and settings as text, for tables and figures alike."""
 
 import textwrap
+from typing import Any
 
-from pinprick.report.row import Guess, Row
+from pinprick.attacks.build import describe
+from pinprick.attacks.card import Attack
+from pinprick.report.row import Prediction, Row
 
 FIXED = "\N{NO-BREAK SPACE}"  # where a line must not be broken
+_ALWAYS = {"pgd0": ("step_size",)}  # shown also at the default: it decides how good the attack is
 
 
-def said(guess: Guess) -> str:
-    if not guess.heard:
+def prediction_words(prediction: Prediction) -> str:
+    """For instance "espresso 0.98"; without a number where the model gives labels alone."""
+    if not prediction.answered:
         return "no answer"
-    return f"{guess.name} {_sureness(guess)}".strip()
+    return f"{prediction.name} {_confidence(prediction)}".strip()
 
 
-def said_below(guess: Guess, width: int = 26) -> str:
+def prediction_below(prediction: Prediction, width: int = 26) -> str:
     """The same to stand under a picture: a long name is folded, the confidence always shown."""
-    whole = said(guess)
+    whole = prediction_words(prediction)
     if len(whole) <= width:
         return whole
-    return f"{folded(guess.name, width)}\n{_sureness(guess)}".strip()
+    return f"{folded(prediction.name, width)}\n{_confidence(prediction)}".strip()
 
 
-def _sureness(guess: Guess) -> str:
-    return "" if guess.confidence is None else f"{guess.confidence:.2f}"
+def _confidence(prediction: Prediction) -> str:
+    return "" if prediction.confidence is None else f"{prediction.confidence:.2f}"
 
 
-def fate(row: Row) -> str:
-    """How it went with one image, in a few words."""
+def outcome_words(row: Row) -> str:
+    """The outcome for one image in a few words."""
     doubt = ", within noise" if row.within_noise else ""
     if row.skipped:
         return f"already {'wrong' if row.target is None else 'there'}{doubt}"
@@ -35,7 +40,7 @@ def fate(row: Row) -> str:
 
 
 def changed(row: Row) -> str:
-    """Both counts, a line each."""
+    """Changed pixels and changed elements, one per line."""
     return (
         f"{amount(row.l0_pixels, 'pixels', row.l0_pixels_percent)}\n"
         f"{amount(row.l0_elements, 'elements', row.l0_elements_percent)}"
@@ -48,7 +53,7 @@ def amount(count: int, unit: str, percent: float) -> str:
 
 
 def share(percent: float) -> str:
-    """A percentage with two digits that count, and no more than three places."""
+    """A percentage with two significant digits and at most three decimals."""
     places = (
         0
         if percent >= 9.95 or percent == 0
@@ -62,7 +67,7 @@ def share(percent: float) -> str:
 
 
 def signed(number: float) -> str:
-    """With its sign and two places; zero has a plus."""
+    """With its sign and two decimals; zero has a plus."""
     return f"{round(number, 2) + 0.0:+.2f}"
 
 
@@ -71,17 +76,51 @@ def duration(seconds: float) -> str:
 
 
 def fitted(text: str, width: int) -> str:
-    """Broken into lines between words; a word that is wider loses its middle."""
+    """Broken into lines between words; a word wider than ``width`` loses its middle."""
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     return "\n".join(cut(line, width) for line in lines).replace(FIXED, " ")
 
 
 def cut(text: str, width: int) -> str:
-    """At most so wide: the beginning and the longer end, which has the number of a picture."""
+    """At most ``width`` characters: the start, and the longer end, which has the index."""
     head = (width - 1) // 3
     return text if len(text) <= width else f"{text[:head]}…{text[head + 1 - width :]}"
 
 
 def folded(text: str, width: int = 26, lines: int = 2) -> str:
-    """Broken into a few lines; what does not fit ends in an ellipsis."""
+    """Broken into at most ``lines`` lines; an ellipsis stands for what does not fit."""
     return textwrap.fill(text, width, max_lines=lines, placeholder=" …")
+
+
+def settings_in_words(attack: Attack) -> str:
+    """Settings that differ from the default, as ``--option`` takes them.
+
+    A fixed k is always shown, and so is what ``_ALWAYS`` lists. A preset replaces its settings
+    where that is shorter: "preset=quick, k=50".
+    """
+    own, usual = describe(attack), describe(type(attack)())
+    always = _ALWAYS.get(attack.card.name, ())
+    if "k" in own and attack.facts().kind == "budget":
+        always = ("k", *always)
+    unlike = dict.fromkeys(always)  # None differs from every value of these
+    usual |= unlike
+    choices = [
+        [f"preset={name}", *_different(own, usual | dict(preset) | unlike)]
+        for name, preset in attack.presets.items()
+    ]
+    shortest = min([*choices, _different(own, usual)], key=lambda words: len(words))
+    return ", ".join(shortest)
+
+
+def _different(own: dict[str, Any], usual: dict[str, Any]) -> list[str]:
+    return [f"{key}={_value_words(own[key])}" for key in own if own[key] != usual[key]]
+
+
+def _value_words(value: Any) -> str:
+    if isinstance(value, dict):  # an attack within an attack
+        return str(value["name"])
+    if isinstance(value, list):
+        return ",".join(map(_value_words, value))
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,8 @@
-"""The outlines of groups of changed pixels, along the edges of the pixels."""
+"""How groups of changed pixels look in figures: the colour and mark of each kind, and outlines.
+
+A kind has a colour and a shape, so that either is enough to recognise it. Outlines run along the
+edges of pixels and keep off changed pixels where pixels are small.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,20 +18,63 @@ from pinprick.explain.noise.labels import LABELS
 
 Segments = NDArray[np.float64]  # (segments, 2 ends, 2 coordinates), columns first
 
-_FINE = 100  # a side of so many pixels has outlines one pixel away from the changed ones
+OBSCURING, LEADING = "#d01414", "#00b38f"  # distinct also with red-green blindness
+_FINE = 100  # pixels per side of an image whose outlines lie one pixel away from changed pixels
 _CROWDED = 150  # changed pixels above which outlines are thinner and nearer
 _DENSE = 1500  # changed pixels above which outlines lie on the edges of pixels
-LINE, HALO = 1.0, 2.2  # widths in points, of the line and of the white below it
+LINE, HALO = 1.0, 2.2  # widths in points, of the line and of the white under it
+
+
+@dataclass(frozen=True)
+class Look:
+    """A colour, and the shape of a mark under matplotlib's name."""
+
+    colour: str
+    marker: str
+
+
+LOOKS = {
+    "obscuring": Look(OBSCURING, "s"),
+    "leading": Look(LEADING, "o"),
+    "mixed": Look("#ffb000", "D"),
+    "inert": Look("#5f5f5f", "v"),
+    "counter-productive": Look("#d58cff", "^"),
+    "undecided": Look("#0048d0", "p"),
+}
+_SIZES = {"s": 6.0, "o": 6.6, "D": 5.2, "v": 7.0, "^": 7.0, "p": 7.4}  # they look equally large
+
+
+def mark(kind: str, column: float | None = None, row: float | None = None) -> Line2D:
+    """The mark of a kind, filled and with a white edge, at a pixel or for a legend."""
+    look = LOOKS[kind]
+    return Line2D(
+        [] if column is None else [column],
+        [] if row is None else [row],
+        marker=look.marker,
+        markersize=_SIZES[look.marker],
+        markerfacecolor=look.colour,
+        markeredgecolor="white",
+        markeredgewidth=0.8,
+        linestyle="none",
+        clip_on=False,
+        zorder=6,
+    )
+
+
+def legend_marks(kinds: set[str]) -> tuple[list[Line2D], list[str]]:
+    """One mark per kind that occurs, and its name, in the order of ``LABELS``."""
+    there = [kind for kind in LABELS if kind in kinds]
+    return [mark(kind) for kind in there], there
 
 
 def reach(groups: Sequence[Group], height: int, width: int) -> int:
-    """How many pixels lie between a changed pixel and its outline, so that the line hides none."""
+    """Pixels between a changed pixel and its outline, so that the line hides none."""
     pixels, far = _count(groups), round(min(height, width) / _FINE)
     return 0 if pixels > _DENSE else min(far, 1) if crowded(groups) else far
 
 
 def outline(group: Group, far: int, height: int, width: int) -> Segments:
-    """The edge of all pixels within ``far`` of the group's, cut off at the edge of the image."""
+    """The edge of all pixels within ``far`` of the group, clipped to the image."""
     inside = np.zeros((height + 2, width + 2), dtype=bool)  # with a rim outside the image
     for row, column in group.pixels:
         inside[
@@ -52,7 +99,7 @@ def draw_outlines(
     line: float = LINE,
     halo: float = HALO,
 ) -> None:
-    """All outlines in the colours of their kinds, over white; the image alone sets the limits."""
+    """All outlines in the colours of their kinds, over white, without changing the limits."""
     lines = [outline(group, far, height, width) for group in groups]
     for segments in lines if halo else ():
         _add(axes, segments, "white", halo, 3)
@@ -79,51 +126,3 @@ def _add(axes: Axes, segments: Segments, colour: str, width: float, order: int) 
         clip_on=False,
     )
     axes.add_collection(lines, autolim=False)
-
-
-# How each kind of noise looks in a figure: a colour and a shape, either of which will do.
-
-
-OBSCURING, LEADING = "#d01414", "#00b38f"  # red and green that red-green blindness tells apart
-
-
-@dataclass(frozen=True)
-class Look:
-    """A colour, and the shape of a mark as matplotlib names it."""
-
-    colour: str
-    marker: str
-
-
-LOOKS = {
-    "obscuring": Look(OBSCURING, "s"),
-    "leading": Look(LEADING, "o"),
-    "mixed": Look("#ffb000", "D"),
-    "inert": Look("#5f5f5f", "v"),
-    "counter-productive": Look("#d58cff", "^"),
-    "undecided": Look("#0048d0", "p"),
-}
-_SIZES = {"s": 6.0, "o": 6.6, "D": 5.2, "v": 7.0, "^": 7.0, "p": 7.4}  # as large to the eye
-
-
-def mark(kind: str, column: float | None = None, row: float | None = None) -> Line2D:
-    """The mark of a kind, filled and with a white edge, at a place of an image or in a legend."""
-    look = LOOKS[kind]
-    return Line2D(
-        [] if column is None else [column],
-        [] if row is None else [row],
-        marker=look.marker,
-        markersize=_SIZES[look.marker],
-        markerfacecolor=look.colour,
-        markeredgecolor="white",
-        markeredgewidth=0.8,
-        linestyle="none",
-        clip_on=False,
-        zorder=6,
-    )
-
-
-def legend_marks(kinds: set[str]) -> tuple[list[Line2D], list[str]]:
-    """One mark for each kind that occurs, and its name, in the order of the rule."""
-    there = [kind for kind in LABELS if kind in kinds]
-    return [mark(kind) for kind in there], there

@@ -1,8 +1,8 @@
 """Maps as pictures: a map of a class as heat over the image, guided gradients as ink on white.
 
-Guided gradients of networks with strided convolutions change their sign from one pixel to the next
-and look like static. So channels are added up and smoothed over one pixel before the sign is
-dropped: what alternates cancels, edges stay.
+Guided gradients of networks with strided convolutions alternate in sign from pixel to pixel. So
+channels are summed and smoothed over one pixel before the sign is dropped: what alternates
+cancels, edges stay.
 """
 
 import numpy as np
@@ -15,14 +15,14 @@ from matplotlib.image import AxesImage
 from torch import Tensor
 from torch.nn import functional as F
 
-from pinprick.report.changes import draw_picture
+from pinprick.report.drawing import draw_picture
 from pinprick.types import Picture
 
 Plane = Float[Tensor, "height width"]
 
-_OPAQUE = 0.85  # how much of the image the largest heat covers
-_DARKEST = 0.995  # share of values that are told apart; the few larger ones are all black
-_SMOOTHED = 224  # pixels of a side that is smoothed by a Gaussian of one pixel
+_OPAQUE = 0.85  # opacity of the largest heat
+_DARKEST = 0.995  # quantile of values that is drawn black
+_SMOOTHED = 224  # pixels per side of an image that is smoothed by a Gaussian of one pixel
 
 
 def draw_heat(axes: Axes, picture: Picture, heat: Plane) -> None:
@@ -35,7 +35,7 @@ def draw_heat(axes: Axes, picture: Picture, heat: Plane) -> None:
 
 
 def draw_guided(axes: Axes, values: Picture) -> None:
-    """The size of guided values, white at zero and black at the largest, with a colour bar."""
+    """The magnitude of guided values, white at zero, black at the largest, with a colour bar."""
     ink = edges(values)
     most = float(torch.quantile(ink.flatten()[:: _every(ink)], _DARKEST)) or float(ink.max())
     draw_picture(axes, torch.ones_like(values[:1]))
@@ -46,7 +46,7 @@ def draw_guided(axes: Axes, values: Picture) -> None:
 
 
 def edges(values: Picture) -> Plane:
-    """The size of the smoothed sum over channels; small images are not smoothed."""
+    """The magnitude of the smoothed sum over channels; small images are not smoothed."""
     plane = values.detach().cpu().float().sum(dim=0)
     width = min(plane.shape) / _SMOOTHED
     if width < 0.5:
@@ -61,7 +61,7 @@ def edges(values: Picture) -> Plane:
 
 
 def draw_words(axes: Axes, words: str) -> None:
-    """Why there is nothing to see."""
+    """Text in place of a picture: why there is none."""
     axes.text(0.5, 0.5, words, ha="center", va="center", fontsize=8, parse_math=False, wrap=True)
     axes.set_xticks([])
     axes.set_yticks([])
@@ -95,5 +95,5 @@ def _colour_bar(axes: Axes, image: AxesImage, most: float, before: str) -> None:
 
 
 def _every(values: Plane) -> int:
-    """Quantiles are taken of at most a million values."""
+    """The stride at which at most about a million values are left for the quantile."""
     return max(1, values.numel() // 2**20)

@@ -1,8 +1,8 @@
-"""What changed between two images, drawn so that it can be seen.
+"""An image in a panel, and the change between two images drawn so that it can be seen.
 
-A few changed pixels are drawn as squares many times their size, in their new colours, over a pale
-grey copy of the image, and ringed where they are very few. A change of most of the image is
-drawn as the difference itself, brought to full range around grey.
+Few changed pixels are drawn as enlarged squares in their new colours over a pale grey copy of the
+image; up to 30 of them get a ring each. If more than 5 % of the pixels changed, the difference
+itself is drawn, scaled to full range around grey.
 """
 
 import math
@@ -30,13 +30,13 @@ def draw_picture(axes: Axes, picture: Picture) -> None:
 
 
 def write_around(axes: Axes, above: str, below: str, *, size: int = 9) -> None:
-    """Words over and under a panel, taken letter by letter: a class may be called "$"."""
+    """Text over and under a panel, taken literally: a class may be called "$"."""
     axes.set_title(above, fontsize=size, parse_math=False)
     axes.set_xlabel(below, fontsize=size, parse_math=False)
 
 
 def draw_changes(axes: Axes, clean: Picture, adv: Picture) -> str:
-    """The change from ``clean`` to ``adv``; gives back a line on how it was drawn."""
+    """Draw the change from ``clean`` to ``adv``; returns a line that says how it was drawn."""
     changed = (clean != adv).any(dim=0).cpu()
     if changed.sum() > _DENSE * changed.numel():
         return _draw_difference(axes, clean, adv)
@@ -63,12 +63,12 @@ def _draw_difference(axes: Axes, clean: Picture, adv: Picture) -> str:
 
 
 def _add(axes: Axes, shapes: list[Rectangle] | list[Circle], **style: Any) -> None:
-    """Drawn over the image, which alone sets the limits of the panel."""
+    """Draw shapes over the image without changing the limits of the panel."""
     axes.add_collection(PatchCollection(shapes, **style), autolim=False)
 
 
 def _side(count: int, area: int, short_side: int) -> float:
-    """How wide an enlarged pixel is: wide if there are few, so that even one is seen."""
+    """Width of an enlarged pixel: wider if there are few, so that even one is seen."""
     return max(2.0, min(math.sqrt(_INK * area / count), short_side / 27))
 
 

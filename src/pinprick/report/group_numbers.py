@@ -1,7 +1,7 @@
-"""Marks on a picture: the outline of each group, and beside it the mark of its kind and its number.
+"""Groups on a picture: the outline of each, and beside it the mark of its kind and its number.
 
-Nothing is drawn over a changed pixel: outlines keep away from them where pixels are small, and
-numbers stand beside. A thin line leads from a number to its group, and joins parts of a group.
+Numbers stand beside the changed pixels, not over them. A thin line leads from a number to its
+group, and joins the parts of a group.
 """
 
 import math
@@ -12,22 +12,24 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from pinprick.explain.noise.explanation import Group
-from pinprick.report.outlines import HALO, LINE, LOOKS, crowded, draw_outlines, mark, reach
+from pinprick.report.group_outlines import HALO, LINE, LOOKS, crowded, draw_outlines, mark, reach
 
 _PANEL = 205  # points that the longer side of a picture takes up in the figure
 _MARK, _DIGIT, _HIGH = 7.5, 5.4, 9.5  # points: width of a mark and of a digit, height of both
 _THIN = 0.6  # points of a line where there are many
-_AVOIDED = 400  # changed pixels up to which numbers keep away from each, and parts are joined
+_AVOIDED = 400  # changed pixels up to which numbers avoid each, and parts are joined
+_DIRECTIONS = 24  # that are tried for a number
+_DISTANCES = 14  # that are tried for a number
 
 
 def draw_marks(axes: Axes, groups: Sequence[Group], shape: tuple[int, int]) -> None:
-    """The outlines of all groups over a map of so many rows and columns."""
+    """The outlines of all groups over a map of ``shape`` rows and columns."""
     line, halo = (_THIN, 0.0) if crowded(groups) else (LINE, HALO)
     draw_outlines(axes, groups, reach(groups, *shape), *shape, line=line, halo=halo)
 
 
 def number_marks(axes: Axes, groups: Sequence[Group], shape: tuple[int, int]) -> list[int]:
-    """Outlines, kinds and numbers over a picture, largest effect first; gives numbers left out."""
+    """Outlines, marks and numbers over a picture; returns the numbers that found no room."""
     line, halo = (_THIN, 2 * _THIN) if crowded(groups) else (LINE, HALO)
     draw_outlines(axes, groups, reach(groups, *shape), *shape, line=line, halo=halo)
     height, width = shape
@@ -55,12 +57,12 @@ def number_marks(axes: Axes, groups: Sequence[Group], shape: tuple[int, int]) ->
 
 
 def effect_of(group: Group) -> float:
-    """The larger of its two effects, whatever its sign."""
+    """The larger magnitude of its two effects."""
     return max(abs(group.shapley.obscuring), abs(group.shapley.leading))
 
 
 def anchor_of(group: Group) -> tuple[float, float]:
-    """Column and row of its changed pixel next to its centre, which may lie on an unchanged one."""
+    """Column and row of its changed pixel that is nearest to its centre."""
     row, column = min(
         group.pixels,
         key=lambda pixel: (
@@ -98,7 +100,7 @@ def _label(
 
 
 def _join_parts(axes: Axes, group: Group, far: float) -> None:
-    """Thin lines between the parts of a group, each to the nearest pixel that is joined already."""
+    """Thin lines that join the parts of a group, each to the nearest pixel joined so far."""
     joined, rest = [anchor_of(group)], {(float(column), float(row)) for row, column in group.pixels}
     rest.discard(joined[0])
     while rest:
@@ -129,17 +131,10 @@ def _line(axes: Axes, group: Group, start: tuple[float, float], end: tuple[float
 def _on_edge(
     centre: tuple[float, float], towards: tuple[float, float], size: tuple[float, float]
 ) -> tuple[float, float]:
-    """Where the line from a box's centre to another place leaves the box."""
+    """Where the line from the centre of a box to another point leaves the box."""
     across, down = towards[0] - centre[0], towards[1] - centre[1]
     scale = max(abs(across) / (size[0] / 2), abs(down) / (size[1] / 2), 1.0)
     return centre[0] + across / scale, centre[1] + down / scale
-
-
-# Places for the numbers of groups: beside what they name, over no other number, in the picture.
-
-
-_TURNS = 24  # directions that are tried
-_RINGS = 14  # distances that are tried
 
 
 @dataclass(frozen=True)
@@ -176,27 +171,27 @@ def place_labels(
     avoided: Sequence[Box],
     limits: Box,
 ) -> list[tuple[float, float] | None]:
-    """The centre of each label, column first; None where there is no room left for one.
+    """Column and row of the centre of each label; None where there is no room for it.
 
-    Labels that come first choose first. A label lies within ``limits`` and covers no other label;
-    it is as near to its anchor as it can be, and covers as little as it can of what is ``avoided``.
+    Labels are placed in the given order. A label lies within ``limits`` and covers no other label.
+    It is placed near its anchor and covers as little as possible of what is ``avoided``.
 
     Args:
-        anchors: Column and row that each label belongs to.
+        anchors: Column and row of the pixel that each label belongs to.
         sizes: Width and height of each label.
-        avoided: What labels should not cover.
-        limits: Where labels may lie.
+        avoided: Boxes that labels should not cover.
+        limits: The box that labels must lie in.
     """
     taken: list[Box] = []
     places: list[tuple[float, float] | None] = []
     for (column, row), (wide, high) in zip(anchors, sizes, strict=True):
         best, least = None, math.inf
-        for ring in range(_RINGS):
+        for ring in range(_DISTANCES):
             far = 0.5 + 0.3 * ring
             if far * high > least:  # nothing farther away is better
                 break
-            for turn in range(_TURNS):
-                angle = 2 * math.pi * turn / _TURNS
+            for turn in range(_DIRECTIONS):
+                angle = 2 * math.pi * turn / _DIRECTIONS
                 at = (
                     column + math.cos(angle) * (wide / 2 + far * high),
                     row + math.sin(angle) * (high / 2 + far * high),
