@@ -239,7 +239,13 @@ def test_what_torch_says_of_its_speed_reaches_nobody(
 
 @pytest.mark.parametrize(
     "attack",
-    [DeepFool(), DeepFool(norm="linf"), SparseFool(), JSMA(output="logits"), Pinprick()],
+    [
+        DeepFool(),
+        DeepFool(norm="linf"),
+        SparseFool(),
+        JSMA(output="logits"),
+        pytest.param(Pinprick(), marks=pytest.mark.slow),
+    ],
     ids=lambda attack: attack.card.name,
 )
 def test_attacks_find_the_same(

@@ -31,7 +31,12 @@ def blocks(text: str) -> list[tuple[int, str]]:
     ]
 
 
-WITH_CODE = [page for page in PAGES if page.exists() and blocks(page.read_text())]
+SLOW = ("README.md", "training.md")  # pages whose code attacks photographs or trains
+WITH_CODE = [
+    pytest.param(page, marks=pytest.mark.slow if page.name in SLOW else ())
+    for page in PAGES
+    if page.exists() and blocks(page.read_text())
+]
 
 
 def small_network() -> nn.Module:

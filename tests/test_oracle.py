@@ -236,7 +236,7 @@ def test_every_sparse_attack_has_its_factor_or_its_room_on_record() -> None:
 
 
 @pytest.mark.parametrize("name", SPARSE)
-@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("classes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_no_sparse_attack_beats_the_optimum_nor_strays_far_from_it(name: str, classes: int) -> None:
     shape = (3, 8, 8)
     model = exact_linear(classes, shape, seed=4)
@@ -257,6 +257,7 @@ def test_no_sparse_attack_beats_the_optimum_nor_strays_far_from_it(name: str, cl
         assert (needed / optimum).mean() <= FACTORS[name].leave
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in SPARSE if ATTACKS[name].card.targeted])
 def test_a_targeted_sparse_attack_is_held_to_the_integer_program(name: str) -> None:
     model = exact_linear(4, SMALL, seed=4)

@@ -94,6 +94,7 @@ def verdict_on(attack: type[Attack], monkeypatch: pytest.MonkeyPatch) -> Verdict
     return verdicts[name]
 
 
+@pytest.mark.slow
 def test_all_is_well_on_this_machine() -> None:
     verdicts = run_selftest()
     assert [verdict for verdict in verdicts if not verdict.passed] == []

@@ -101,6 +101,7 @@ def test_an_honest_network_raises_no_flag(honest: Classifier, images: Tensor) ->
     assert set(result.found_by) <= {"pinprick", "sparse_pgd"}
 
 
+@pytest.mark.slow
 def test_what_scores_find_and_gradients_do_not_is_flagged(
     masked: Classifier, honest: Classifier, images: Tensor, tmp_path: Path
 ) -> None:

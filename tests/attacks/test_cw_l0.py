@@ -120,6 +120,7 @@ def test_the_papers_ranking_is_better_than_its_codes() -> None:
     assert 1.1 * paper < reference < 2 * paper
 
 
+@pytest.mark.slow
 def test_rounds_that_were_too_large_are_taken_back(
     linear: Classifier, images: Tensor, labels: Tensor
 ) -> None:

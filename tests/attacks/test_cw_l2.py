@@ -58,6 +58,7 @@ def test_follows_the_published_loop(
         torch.testing.assert_close(result.adversarial[only], adv)
 
 
+@pytest.mark.slow
 def test_comes_near_the_nearest_boundary() -> None:
     model, images = exact_linear(4, (3, 8, 8), seed=4), exact_images(64, (3, 8, 8), seed=6)
     with torch.no_grad():

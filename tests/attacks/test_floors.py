@@ -74,6 +74,7 @@ def sample() -> Dataset:
     return load_data("fashion_sample")[:32]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FLOORS)
 def test_is_as_good_as_it_was(name: str, network: Classifier, sample: Dataset) -> None:
     floor = FLOORS[name]
@@ -137,6 +138,7 @@ def digits() -> Digits:
     return Digits(Classifier(net), images[1500:][right], labels[1500:][right])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIGITS)
 def test_is_as_good_as_it_was_on_digits(name: str, digits: Digits) -> None:
     spec, most = DIGITS[name]
@@ -145,6 +147,7 @@ def test_is_as_good_as_it_was_on_digits(name: str, digits: Digits) -> None:
     assert result.needed_elements.mean() <= most
 
 
+@pytest.mark.slow
 def test_sapf_fools_nearly_all_digits_with_four_elements(digits: Digits) -> None:
     attack = build({"name": "sapf", "preset": "quick", "k": 4})
     result = run_attack(attack, digits.model, digits.images, digits.labels)

@@ -178,6 +178,7 @@ def test_forward_passes_beyond_the_backward_ones_are_spent_too(further: int) -> 
         assert (both.needed_elements <= few.needed_elements).all()
 
 
+@pytest.mark.slow
 def test_scores_find_fewer_units_where_gradients_are_of_no_use() -> None:
     model, images, labels = hard_case(4, (1, 6, 6), count=4)
     flat = Classifier(Rounded(model))
@@ -237,6 +238,7 @@ def bent() -> Classifier:
     return Classifier(net.double())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("targeted", [False, True])
 def test_a_smaller_budget_is_a_prefix_of_a_larger_one(targeted: bool) -> None:
     model, images = bent(), exact_images(4, (3, 12, 12))
@@ -315,6 +317,7 @@ def test_an_image_that_needs_a_single_unit_costs_no_more() -> None:
 LARGE = (3, 60, 60)
 
 
+@pytest.mark.slow
 def test_finds_the_optimum_of_large_images_and_fast_comes_near() -> None:
     model, images, labels = hard_case(2, LARGE, count=2)
     fewest = fewest_elements(model, images, Goal(labels))
@@ -327,6 +330,7 @@ def test_finds_the_optimum_of_large_images_and_fast_comes_near() -> None:
     assert torch.equal(found, fewest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("targeted", [False, True])
 def test_more_effort_never_gives_more_of_a_large_image(targeted: bool) -> None:
     model, images = bent(), exact_images(2, LARGE)
@@ -347,6 +351,7 @@ def test_more_effort_never_gives_more_of_a_large_image(targeted: bool) -> None:
     assert (needed[-1] < needed[0]).all()
 
 
+@pytest.mark.slow
 def test_a_large_image_alone_ends_as_it_does_among_others() -> None:
     model, images, labels = hard_case(3, LARGE, count=3)
     together = run_attack(Pinprick(effort="fast"), model, images, labels)
@@ -355,6 +360,7 @@ def test_a_large_image_alone_ends_as_it_does_among_others() -> None:
     assert torch.equal(alone.forwards, together.forwards[1:2])
 
 
+@pytest.mark.slow
 def test_all_stages_of_a_large_image_keep_to_the_budget_the_mask_and_the_grid() -> None:
     model, images = bent(), (exact_images(2, LARGE) * 255).round() / 255
     labels = guesses(model, images)
@@ -527,6 +533,7 @@ def test_regions_find_elements_that_do_more_together(monkeypatch: pytest.MonkeyP
     assert (found.needed_elements < 10).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "more"),  # measured: 1.17, 1.17 and 1.42
     [("annealing", 1.1), ("drawing", 1.1), ("memory", 1.3)],
@@ -543,6 +550,7 @@ def test_each_part_saves_elements_on_a_robust_network(
     assert without >= more * found
 
 
+@pytest.mark.slow
 def test_trimming_saves_elements_towards_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
     model, data = load_model("pinprick:fashion_cnn"), load_data("fashion_sample")[:24]
     images, labels = data.images(), guesses(model, data.images())
@@ -646,6 +654,7 @@ def test_refuses_words_it_does_not_know() -> None:
 # Sameness
 
 
+@pytest.mark.slow
 def test_an_image_alone_ends_as_it_does_among_others() -> None:
     model, images, labels = hard_case(10, (3, 6, 5), count=4)
     ids = torch.tensor([30, 7, 2**40, 0])

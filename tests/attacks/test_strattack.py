@@ -164,6 +164,7 @@ def test_refuses_another_word_for_what_to_keep() -> None:
         build({"name": "strattack", "keep": "l1"})
 
 
+@pytest.mark.slow
 def test_puts_back_fewer_elements_after_a_round_in_vain(
     linear: Classifier, images: Tensor, labels: Tensor
 ) -> None:

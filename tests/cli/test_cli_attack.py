@@ -129,6 +129,7 @@ def test_a_batch_gives_each_picture_its_own_row(run: Run, tmp_path: Path) -> Non
     assert [row["l0_pixels"] for row in together] == [row["l0_pixels"] for row in alone]
 
 
+@pytest.mark.slow
 def test_the_photographs_of_the_demo_are_the_default(run: Run) -> None:
     shell = run("attack", *MODEL, "--attack", "fgsm", "--json")
     rows = json.loads(shell.out)["images"]
@@ -168,6 +169,7 @@ def test_a_trace_is_written_where_it_is_asked_for(run: Run, picture: Path, tmp_p
     assert last["forwards"] == row["forwards"]
 
 
+@pytest.mark.slow
 def test_auto_names_its_stages_and_flags_what_scores_alone_found(
     run: Run, picture: Path, tmp_path: Path
 ) -> None:

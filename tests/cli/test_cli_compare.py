@@ -33,6 +33,7 @@ def test_writes_a_figure_and_every_number(run: Run, picture: Path, tmp_path: Pat
         assert figure.width > figure.height > 500
 
 
+@pytest.mark.slow
 def test_settings_other_than_the_default_stand_beside_the_name(run: Run, picture: Path) -> None:
     arguments = ("compare", picture, *MODEL, "--attacks", "sparse_rs,sparse_rs:quick,greedy")
     settings = ("--option", "sparse_rs.k=smallest", "--option", "sparse_rs.queries=20")

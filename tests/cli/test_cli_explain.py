@@ -184,6 +184,7 @@ def test_a_dataset_has_totals(run: Run) -> None:
     assert all(", n = " in share for share in shares)
 
 
+@pytest.mark.slow
 def test_tables_fit_100_columns_and_break_no_word(run: Run, tmp_path: Path) -> None:
     data = ("--data", "tensors:six.safetensors", "--limit", "3")
     name = "Chesapeake Bay retriever of a very Northamptonshire-like kind"
@@ -208,6 +209,7 @@ def test_a_failed_attack_is_told_as_failed(run: Run) -> None:
     assert document["totals"]["decided"]["value"] is None
 
 
+@pytest.mark.slow
 def test_a_dense_attack_is_explained_as_it_is(run: Run, picture: Path) -> None:
     dense = (*MODEL, "--attack", "ifgsm", "--option", "eps=0.2", "--option", "step_size=none")
     for more, pixels in ((), 64), (("--polish",), 11):
@@ -326,12 +328,14 @@ def test_maps_of_zeros_are_counted_and_left_out(run: Run) -> None:
     assert "effect \\ place" not in shell.out
 
 
+@pytest.mark.slow
 def test_pinprick_searches_quickly_unless_told_otherwise(run: Run, picture: Path) -> None:
     for more, effort in ((), "fast"), (("--option", "effort=balanced"), "balanced"):
         shell = run("explain", picture, *MODEL, *FEW, "--json", *more)
         assert json.loads(shell.out)["attack"]["effort"] == effort
 
 
+@pytest.mark.slow
 def test_pinprick_takes_its_time_where_there_is_a_target(run: Run, picture: Path) -> None:
     shell = run("explain", picture, *MODEL, *FEW, "--json", "--target", "least-likely")
     assert json.loads(shell.out)["attack"]["effort"] == "balanced"

@@ -85,9 +85,17 @@ def test_check_looks_at_accuracy_where_labels_are_given(run: Run, picture: Path)
     assert "low_accuracy" in run(*arguments, "blue").out
 
 
-def test_selftest_passes_here(run: Run) -> None:
+def test_a_selftest_that_passes_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The selftest itself is run in ``test_selftest.py``."""
+    devices: list[str] = []
+
+    def pass_all(device: str) -> list[Verdict]:
+        devices.append(device)
+        return [Verdict("greedy", True, "finds the fewest")]
+
+    monkeypatch.setattr("pinprick.selftest.run_selftest", pass_all)
     shell = run("selftest", "--device", "cpu")
-    assert shell.status == 0
+    assert (shell.status, devices) == (0, ["cpu"])
     assert "greedy" in shell.out
     assert "passed on cpu" in shell.out.splitlines()[-1]
 

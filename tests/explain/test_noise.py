@@ -177,6 +177,7 @@ def test_failed_and_skipped_images_are_explained_as_such(
     assert explained[1].stages == (explained[1].clean,)
 
 
+@pytest.mark.slow
 def test_a_batch_is_explained_as_its_images_are_one_by_one(
     curved: Classifier, images: Tensor
 ) -> None:

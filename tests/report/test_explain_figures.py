@@ -212,6 +212,7 @@ def test_all_groups_are_numbered_and_no_number_covers_another(
                 assert wide < 2 or high < 4  # pixels of 150 per inch, without the air around words
 
 
+@pytest.mark.slow
 def test_numbers_that_find_no_room_are_listed(told: Explained, model: Classifier, row: Row) -> None:
     axes = Figure().subplots()
     axes.imshow(np.zeros((28, 28)))
@@ -446,6 +447,7 @@ def test_without_maps_the_panels_say_so(told: Explained, model: Classifier, row:
     assert "without a map" in " ".join(figure.axes[5].texts[0].get_text().split())
 
 
+@pytest.mark.slow
 def test_a_map_of_zeros_is_drawn_and_told(told: Explained, model: Classifier, row: Row) -> None:
     ((clean, adversarial), *_) = views_of(told, model, [0])
     assert clean.heat is not None

@@ -83,6 +83,7 @@ def test_where_nothing_more_careful_is_left_the_last_good_network_stays(
     assert list(trainer.epochs()) == []
 
 
+@pytest.mark.slow
 def test_a_training_taken_up_after_a_roll_back_goes_on_as_before(
     plan: Plan, few: Material, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def colour() -> Material:
     return Material("cifar10", part(8, "train"), part(4, "test"))
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_network_and_another_does_not(
     plan_for: PlanMaker, few: Material
 ) -> None:

@@ -248,6 +248,7 @@ def test_a_card_that_is_older_than_a_setting_has_it_at_its_default(
         train_model(plan, few, tmp_path)
 
 
+@pytest.mark.slow
 def test_weights_may_be_kept_as_16_bit_numbers_and_are_measured_as_such(
     plan_for: PlanMaker, few: Material, tmp_path: Path
 ) -> None:
@@ -266,6 +267,7 @@ def test_weights_may_be_kept_as_16_bit_numbers_and_are_measured_as_such(
         train_model(plan, few, tmp_path / "half")
 
 
+@pytest.mark.slow
 def test_8_bit_weights_are_measured_as_they_are_stored(
     plan_for: PlanMaker, few: Material, tmp_path: Path
 ) -> None:

@@ -84,6 +84,7 @@ def test_checkpoints_of_training_loops_are_understood(
     assert agrees(tmp_path / "last.pth", net, digits)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_as_the_imagenet_example_of_torch_writes_it_is_read(tmp_path: Path) -> None:
     """The layout of the weights that the authors of Fast-AT published."""
     net = models.resnet50(num_classes=7)

@@ -216,6 +216,7 @@ def whole() -> Callable[[], tuple[bytes, bytes]]:
     return lambda: read
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(entry=st.sampled_from((*ENTRIES, "sha256")), value=JSON)
 def test_any_entry_of_a_card_may_hold_anything(

@@ -48,6 +48,7 @@ def forget_digests(folder: Path) -> None:
     path.write_text(json.dumps(card))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "old"),
     [
