@@ -4,6 +4,7 @@ Effects are changes of scores. *Obscuring* is the decrease of the true class's s
 the increase of the rival's score. Their sum is the decrease of the margin between the two.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
