@@ -24,6 +24,8 @@ ROWS, PAGE = ROOT / "results/interpretation", ROOT / "docs/results/interpretatio
 NETWORKS = (
     "ResNet-18",
     "ResNet-18, PGD-AT",
+    "ResNet-18, 8-bit",
+    "ResNet-18, PGD-AT, 8-bit",
     "ResNet-20",
     "ResNet-20, PGD-AT",
     "VGG-16",
