@@ -184,7 +184,7 @@ def read_value(value: Any, hint: Any, what: str, readers: Readers = _NO_READERS)
         if items is None:
             raise BadInput(f"{what} must be {_in_words(hint)}, got {value!r}")
         return tuple(read_value(item, arguments[0], what, readers) for item in items)
-    if not isinstance(hint, type) or origin is not None:
+    if hint is Any or not isinstance(hint, type) or origin is not None:
         return value  # a type that nothing is known about
     makers = [make for kind, make in readers.items() if issubclass(hint, kind)]
     if makers and not isinstance(value, hint):
