@@ -96,10 +96,10 @@ def test_logits_that_are_not_finite_leave_no_step() -> None:
     images = torch.zeros(1, 2, 1, 2)
     problem, tracer = make(images)
     logits = torch.tensor([[torch.nan, 1.0]])
-    changed, heard = bright(1) != images, torch.tensor([True])
+    changed = bright(1) != images
     row = torch.tensor([0])
-    tracer.note(row, row, Goal(row), logits, changed, heard)
-    tracer.note(row, row, Goal(row), torch.tensor([[0.0, torch.inf]]), changed, heard)
+    tracer.note(row, row, Goal(row), logits, changed)
+    tracer.note(row, row, Goal(row), torch.tensor([[0.0, torch.inf]]), changed)
     assert ended(problem, tracer).forwards.tolist() == [0]
 
 

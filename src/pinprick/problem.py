@@ -5,7 +5,8 @@ copies of them, and everything that goes with an image (goal, random stream, whe
 counters, limits) goes along.
 
 An image may be refused an answer: it is out of budget, the time is over, or a remote model failed
-on it. From then on it gets none: it is not forwarded and not counted, and hears its clean logits.
+on it. From then on it is not forwarded and not counted. Its logits are NaN, which meet no goal, and
+its gradient is zero.
 
 Counting and the limits work on the device, without waiting for it: only a problem that may refuse
 looks at its counters while it runs. The clock is looked at before each forward pass; nothing is
@@ -46,12 +47,15 @@ class Problem(BatchRows):
         model: Asked through ``logits`` and ``gradient`` alone.
         images, goal, rng, allowed, start: As above.
         gradients: Whether the attack may ask for gradients.
-        clean_logits: What a row hears that is refused an answer; needed where there are limits.
+        clean_logits: What the model says of the images; needed where there are limits, for the
+            shape of the NaN logits that a refused row gets.
         max_forwards, max_backwards: Most passes for each image.
         deadline: When ``time.perf_counter`` has come to this, all images are refused answers.
         strict: Raise ``OverBudget`` instead of answering a row that is out of budget.
         tracer: Writes down what comes of every pass, if that is asked for.
     """
+
+    SHARED = ("_no_answer",)
 
     def __init__(
         self,
@@ -77,7 +81,12 @@ class Problem(BatchRows):
             len(images), images.device, max_forwards, max_backwards, strict, deadline
         )
         self._backward = Backward(self.tally.backwards, together=max_backwards is None)
-        self._model, self._gradients, self._clean_logits = model, gradients, clean_logits
+        self._model, self._gradients = model, gradients
+        self._no_answer = (
+            None
+            if clean_logits is None
+            else clean_logits.new_full((1, clean_logits.shape[1]), torch.nan)
+        )
         self._remote = getattr(model, "sent", None) is not None
         self._rows = torch.arange(len(images), device=images.device)
 
@@ -101,7 +110,7 @@ class Problem(BatchRows):
 
     @property
     def refused(self) -> Mask:
-        """Which images were refused an answer: what they ask from now on is in vain."""
+        """Which images were refused an answer: they get none from now on."""
         if not self.may_refuse and not self.tally.failures:
             return self.tally.no.expand(len(self))
         return self.tally.refused[self._rows]
@@ -143,14 +152,9 @@ class Problem(BatchRows):
         self.tally.found_by[self._rows[better]] = number
 
     def logits(self, images: Images) -> Logits:
-        """What the model says of one candidate for each image of the problem."""
-        return self.ask(images)[0]
+        """What the model says of one candidate per image of the problem; NaN where it is refused.
 
-    def ask(self, images: Images) -> tuple[Logits, Mask]:
-        """The same, and which rows are answers; the others were refused one.
-
-        Where each image is asked about once, ``refused`` says as much; of several copies of an
-        image, some may be answered.
+        Of several copies of an image, some may be answered.
         """
         assert len(images) == len(self), "one candidate for each image; cut the problem first"
         self.tally.look_at_clock()
@@ -159,13 +163,12 @@ class Problem(BatchRows):
         may = self.tally.may_forward(self._rows)
         if may.all():
             return self._ask(images)
-        assert self._clean_logits is not None, "limits need clean_logits"
-        nothing = 0 * images.flatten(1)[:, :1].to(self._clean_logits.dtype)
-        logits = self._clean_logits + nothing  # no gradient, and no error for want of one
+        assert self._no_answer is not None, "limits need clean_logits"
+        nothing = 0 * images.flatten(1)[:, :1].to(self._no_answer.dtype)
+        logits = self._no_answer + nothing  # so that there is a gradient, which is made zero
         if not may.any():
-            return logits, may
-        answers, heard = self[may]._ask(images[may])
-        return logits.index_put((may,), answers), may.index_put((may,), heard)
+            return logits
+        return logits.index_put((may,), self[may]._ask(images[may]))
 
     def gradient(self, images: Images, loss: Callable[[Logits], PerImage]) -> Images:
         """Gradient of ``loss`` at ``images``, each image by itself."""
@@ -205,32 +208,36 @@ class Problem(BatchRows):
             self.tally.note_gradient(self._rows, grad)
             yield grad
 
-    def _ask(self, images: Images) -> tuple[Logits, Mask]:
-        """What the model itself says, and where it does not fail to."""
-        logits, heard = self._answers(images)
-        if self._tracer is not None:
-            changed, spent = images.detach() != self.images, self.tally.backwards[self._rows]
-            self._tracer.note(self._rows, spent, self.goal, logits, changed, heard)
-        if self.goal.slack:
-            self.tally.note_near(self._rows, self.goal, logits.detach(), heard)
-        return logits, heard
-
-    def _answers(self, images: Images) -> tuple[Logits, Mask]:
+    def _ask(self, images: Images) -> Logits:
+        """What the model itself says; NaN where it fails to answer."""
         self.tally.forwards.index_add_(0, self._rows, self.tally.one.expand(len(self)))
-        heard = self.tally.yes.expand(len(self))
         if self._gradients and torch.is_grad_enabled() and images.requires_grad:
-            return self._model(_CountBackward.apply(images, self.tally, self._rows)), heard
+            logits = self._model(_CountBackward.apply(images, self.tally, self._rows))
+            self._note(images, logits)
+            return logits
         try:
             with torch.no_grad():
-                return self._model(images), heard
+                logits = self._model(images)
         except NoAnswer as error:
-            if error.logits is None or self._clean_logits is None:
+            if error.logits is None or self._no_answer is None:
                 raise
-            heard = heard.clone()
-            heard[list(error.reasons)] = False
             self.tally.note_failures(self._rows, error.reasons)
-            logits: Logits = error.logits
-            return logits.where(heard.unsqueeze(1), self._clean_logits.to(logits.dtype)), heard
+            answered = torch.ones(len(self), dtype=torch.bool)
+            answered[list(error.reasons)] = False
+            rows = answered.nonzero().squeeze(1).to(images.device)
+            self[rows]._note(images[rows], error.logits[rows])
+            failed: Logits = error.logits
+            return failed
+        self._note(images, logits)
+        return logits
+
+    def _note(self, images: Images, logits: Logits) -> None:
+        """Write down what the answers say, where that is asked for."""
+        if self._tracer is not None:
+            changed, spent = images.detach() != self.images, self.tally.backwards[self._rows]
+            self._tracer.note(self._rows, spent, self.goal, logits, changed)
+        if self.goal.slack:
+            self.tally.note_near(self._rows, self.goal, logits.detach())
 
 
 class Tally:
@@ -248,7 +255,7 @@ class Tally:
         near: Candidates that met the goal without its slack, but not with it.
         stages: The passes of each stage of an attack that has several, in order.
         found_by: The stage that found what is best for each image, by number; -1 for none.
-        one, yes, no: Made once, to be expanded to as many rows as there are.
+        one, no: Made once, to be expanded to as many rows as there are.
     """
 
     def __init__(
@@ -273,7 +280,7 @@ class Tally:
         self.found_by: Counts = torch.full_like(self.forwards, -1)
         self.max_forwards, self.max_backwards, self.strict = max_forwards, max_backwards, strict
         self.one = torch.ones((), dtype=torch.long, device=device)
-        self.yes, self.no = self.one == 1, self.one == 0
+        self.no = self.one == 0
 
     def look_at_clock(self) -> None:
         if self.deadline is not None and not self.time_is_over:
@@ -317,9 +324,9 @@ class Tally:
     def note_gradient(self, rows: Tensor, grad: Images) -> None:
         self.flat.index_add_(0, rows, grad.flatten(1).any(dim=1).logical_not().long())
 
-    def note_near(self, rows: Tensor, goal: Goal, logits: Logits, heard: Mask) -> None:
+    def note_near(self, rows: Tensor, goal: Goal, logits: Logits) -> None:
         margin = goal.margin(logits)
-        near = (margin >= 0) & (margin < goal.slack) & heard
+        near = (margin >= 0) & (margin < goal.slack)
         self.near.index_add_(0, rows, near.long())
 
     def _within(self, spent: Tensor, rows: Tensor, limit: int, kind: str) -> Mask:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pinprick.batch_rows import BatchRows
 from pinprick.goal import Goal
-from pinprick.types import Counts, Logits, Mask, PerImage, Rows
+from pinprick.types import Counts, Logits, PerImage, Rows
 
 _SEVERAL = 2**18  # answers that are kept before they are gone through
 
@@ -119,7 +119,7 @@ class Tracer:
         values = _values(goal, clean_logits, nothing, nothing)
         self._found = Trace(torch.ones_like(rows), nothing, nothing, *values.unbind(dim=1))
         self._asked = nothing
-        self._noted: list[tuple[Tensor, Tensor, Tensor, Mask]] = []
+        self._noted: list[tuple[Tensor, Tensor, Tensor]] = []
         self._waiting = 0
 
     def note(
@@ -129,7 +129,6 @@ class Tracer:
         goal: Goal,
         logits: Logits,
         changed: Tensor,
-        heard: Mask,
     ) -> None:
         """Some candidates that the model was asked about.
 
@@ -139,10 +138,9 @@ class Tracer:
             goal: The goal of each.
             logits: The answers.
             changed: Which values of each differ from the clean image.
-            heard: Where there was an answer.
         """
         values = _values(goal, logits.detach(), *_counts(changed))
-        self._noted.append((rows, backwards, values, heard))
+        self._noted.append((rows, backwards, values))
         self._waiting += len(rows)
         if self._waiting >= _SEVERAL:
             self._go_through()
@@ -168,8 +166,7 @@ class Tracer:
         if not self._noted:
             return
         columns = zip(*self._noted, strict=True)
-        rows, backwards, values, heard = (torch.cat(column) for column in columns)
-        rows, backwards, values = rows[heard], backwards[heard], values[heard]
+        rows, backwards, values = (torch.cat(column) for column in columns)
         order = rows.argsort(stable=True)
         rows, backwards, values = rows[order], backwards[order], values[order]
         number = torch.arange(1, len(rows) + 1, device=rows.device)  # of the pass of its image

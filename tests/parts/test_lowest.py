@@ -43,6 +43,5 @@ def test_a_loss_that_is_no_number_is_never_better() -> None:
 def test_a_try_without_an_answer_is_never_better() -> None:
     lowest, rows = Lowest(tries(0.0, 0.0)), torch.arange(2)
     goal = Goal(torch.zeros(2, dtype=torch.long))
-    refused = torch.tensor([False, True])
-    lowest.offer(tries(0.5, 0.5), torch.tensor([[1.0, 0.0]] * 2), goal, rows, refused)
+    lowest.offer(tries(0.5, 0.5), torch.tensor([[1.0, 0.0], [torch.nan] * 2]), goal, rows)
     assert lowest.images.flatten().tolist() == [0.5, 0.0]

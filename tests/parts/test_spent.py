@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams, build, run_attack
-from pinprick.types import Images, Logits, Mask
+from pinprick.types import Images, Logits
 
 LONG = (  # 100 passes and more
     *("cw_l0", "cw_l2", "sapf", "strattack", "corner_search", "fmn", "sigma_zero"),
@@ -43,13 +43,13 @@ def test_a_long_attack_ends_with_its_passes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = []
-    ask = Problem.ask
+    ask = Problem.logits
 
-    def note(problem: Problem, some: Images) -> tuple[Logits, Mask]:
+    def note(problem: Problem, some: Images) -> Logits:
         asked.append(len(some))
         return ask(problem, some)
 
-    monkeypatch.setattr(Problem, "ask", note)
+    monkeypatch.setattr(Problem, "logits", note)
     limits: dict[str, Any] = {"max_forwards": 2}
     attack = build({"name": name, "k": "smallest"} if name in SMALLEST else name)
     result = run_attack(attack, linear, images, labels, **limits)

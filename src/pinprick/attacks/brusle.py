@@ -217,10 +217,10 @@ class BruSLe(Attack):
             if not len(rows):
                 return found, met
             logits = part.logits(masks.made(tried, part.images))
-            fooled, refused = part.goal.met(logits), part.refused
+            fooled = part.goal.met(logits)
             loss = score_loss(part.goal, logits, self.loss).masked_fill(fooled, -torch.inf)
-            masks.learn(tried, loss.masked_fill(refused, torch.inf), swapped=query >= self.starts)
-            done = fooled | refused | masks.alone
+            masks.learn(tried, loss, swapped=query >= self.starts)
+            done = fooled | part.refused | masks.alone
             if query + 1 < queries:  # the next try, before a device is waited for
                 tried = self._propose(part, masks, most, query + 1, trial * queries)
             if done.any():

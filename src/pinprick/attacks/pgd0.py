@@ -117,7 +117,7 @@ class PGD0(Attack):
             for _ in range(self.steps):
                 part, x = problem[rows], adv[rows]
                 logits, grad = part.logits_and_gradient(x, part.goal.cross_entropy)
-                left = ~tries.offer(x, logits, part.goal, rows, part.refused)
+                left = ~tries.offer(x, logits, part.goal, rows)
                 rows, part, x, grad = rows[left], part[left], x[left], grad[left]
                 if not len(rows) or part.all_refused:
                     return tries.images, tries.met
@@ -126,7 +126,7 @@ class PGD0(Attack):
                 adv[rows] = self._project(part, stepped, k[rows], most, cut)
             part, x = problem[rows], adv[rows]
             logits = part.logits(x)
-            rows = rows[~tries.offer(x, logits, part.goal, rows, part.refused)]
+            rows = rows[~tries.offer(x, logits, part.goal, rows)]
             if not len(rows):
                 break
         return tries.images, tries.met

@@ -179,7 +179,7 @@ class SAPF(Attack):
         fooled = torch.zeros_like(weight, dtype=torch.bool)
         for step in range(self.turns * self.steps, self.turns * self.steps + self.tune_steps):
             sizes, adv, logits = resize(problem, sizes, chosen, weight, self._step_size(step))
-            met = tries.offer(adv, logits, problem.goal, everyone, problem.refused)
+            met = tries.offer(adv, logits, problem.goal, everyone)
             length = (adv.to(sizes.dtype) - problem.images.to(sizes.dtype)).flatten(1)
             best.offer(adv, length.square().sum(dim=1), met)
             fooled |= met

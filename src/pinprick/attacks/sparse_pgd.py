@@ -105,7 +105,7 @@ class SparsePGD(Attack):
         for step in range(self.steps):
             adv = torch.where(units.spread(chosen, moved), moved, problem.images)
             logits, grad = problem.logits_and_gradient(adv, problem.goal.cross_entropy)
-            left = ~tries.offer(adv, logits, problem.goal, rows, problem.refused)
+            left = ~tries.offer(adv, logits, problem.goal, rows)
             problem, rows, k, grad = problem[left], rows[left], k[left], grad[left]
             moved, weight, chosen, idle = moved[left], weight[left], chosen[left], idle[left]
             if not len(rows) or problem.all_refused:
@@ -123,7 +123,7 @@ class SparsePGD(Attack):
                 idle = idle.index_fill(0, stuck, 0)
         adv = torch.where(units.spread(chosen, moved), moved, problem.images)
         logits = problem.logits(adv)
-        tries.offer(adv, logits, problem.goal, rows, problem.refused)
+        tries.offer(adv, logits, problem.goal, rows)
         return tries.images, tries.met
 
     def _begin(self, problem: Problem, near: Images, trial: int) -> tuple[Images, Tensor]:

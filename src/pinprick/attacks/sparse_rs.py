@@ -121,11 +121,11 @@ class SparseRS(Attack):
         new = state
         for query in range(queries):
             logits = part.logits(new.as_images(part.images))
-            refused, done = part.refused, part.goal.met(logits)
+            done = part.goal.met(logits)
             lower = score_loss(part.goal, logits, self.loss)
-            take = ((lower < loss) | done) & ~refused
+            take = (lower < loss) | done
             state, loss = new.where(take, state), lower.where(take, loss)
-            gone = done | refused
+            gone = done | part.refused
             if query + 1 < queries:  # the next try, before a device is waited for
                 new = swaps.propose(state, self._share(query + 1, queries, alpha), query + 1)
             if gone.any():

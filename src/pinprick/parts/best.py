@@ -56,18 +56,11 @@ class Lowest:
     def met(self) -> Mask:
         return self.loss == -torch.inf
 
-    def offer(
-        self, tries: Images, logits: Logits, goal: Goal, rows: Labels, refused: Mask | None = None
-    ) -> Mask:
-        """Take the tries of some images that are better, and say which of them met the goal.
-
-        Those that were ``refused`` an answer are not judged by the logits that stand for it.
-        """
+    def offer(self, tries: Images, logits: Logits, goal: Goal, rows: Labels) -> Mask:
+        """Take the tries of some images that are better, and say which of them met the goal."""
         met = goal.met(logits)
         loss = goal.cross_entropy(logits.to(self.loss.dtype)).clamp_min(-1e30)  # met is lower yet
         loss = loss.nan_to_num(nan=torch.inf).masked_fill(met, -torch.inf)
-        if refused is not None:
-            loss = loss.masked_fill(refused, torch.inf)
         better = loss < self.loss[rows]
         self.loss[rows] = torch.where(better, loss, self.loss[rows])
         self.images[rows] = torch.where(better.view(-1, 1, 1, 1), tries.detach(), self.images[rows])

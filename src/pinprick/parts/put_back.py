@@ -168,8 +168,7 @@ class PutBack(BatchRows):
             self._learn(rows, grad)
             met = part.goal.met(logits)
         else:
-            logits, heard = part.ask(candidates)
-            met = part.goal.met(logits) & heard
+            met = part.goal.met(part.logits(candidates))
         self._take(rows, candidates, met)
         limit = torch.where(met, torch.maximum(self._limit[rows], 2.0 * number), number // 2)
         self._limit = self._limit.index_copy(0, rows, limit.to(self._limit.dtype))
@@ -184,11 +183,11 @@ class PutBack(BatchRows):
             self._ask_about(rows[some], units)
             for some, units in zip(which.split(self._block), unit.split(self._block), strict=True)
         ]
-        margin, met, heard = (torch.cat(parts) for parts in zip(*answers, strict=True))
-        in_vain = ~met & heard
+        margin, met, answered = (torch.cat(parts) for parts in zip(*answers, strict=True))
+        in_vain = ~met & answered
         self._tried[rows[which[in_vain]], unit[in_vain]] = True
         self._needed[rows[which[in_vain]], unit[in_vain]] = True
-        sure = heard & margin.isfinite()
+        sure = margin.isfinite()
         self._alone[rows[which[sure]], unit[sure]] = margin[sure]
         margins = torch.full(places.shape, torch.inf, dtype=margin.dtype, device=rows.device)
         margins[which, place] = margin.masked_fill(~met, torch.inf)
@@ -200,13 +199,17 @@ class PutBack(BatchRows):
         self._limit = self._limit.index_copy(0, rows, limit.to(self._limit.dtype))
 
     def _ask_about(self, rows: Tensor, unit: Tensor) -> tuple[Tensor, Mask, Mask]:
-        """The margins without one unit each, which meet the goal, and which are answers."""
+        """The margins without one unit each, which meet the goal, and which are answers.
+
+        NaN logits are an answer where the image was not refused one.
+        """
         part = self._problem[rows]
         one = torch.zeros_like(self._tried[rows]).scatter_(1, unit.unsqueeze(1), True)
         with torch.no_grad():
-            logits, heard = part.ask(self._without(rows, one))
+            logits = part.logits(self._without(rows, one))
         margin = part.goal.margin(logits).to(self._alone.dtype)
-        return margin, part.goal.met(logits) & heard, heard
+        answered = ~(logits.isnan().any(dim=1) & part.refused)
+        return margin, part.goal.met(logits), answered
 
     def _without(self, rows: Tensor, units: Tensor) -> Tensor:
         images = self._problem.images[rows]

@@ -44,14 +44,14 @@ def judge(
 ) -> tuple[Tensor, Tensor]:
     """The loss of each candidate, and whether it meets the goal, both (batch, candidate).
 
-    Who is refused an answer has an infinite loss and does not meet the goal.
+    Refused candidates have an infinite loss and do not meet the goal.
     """
     number = len(candidates) // max(1, len(problem))
     owners = torch.arange(len(problem), device=candidates.device).repeat_interleave(number)
     part = problem[owners]
-    logits, heard = part.ask(candidates)
-    lost = score_loss(part.goal, logits, loss).masked_fill(~heard, torch.inf)
-    return lost.view(-1, number), (part.goal.met(logits) & heard).view(-1, number)
+    logits = part.logits(candidates)
+    losses = score_loss(part.goal, logits, loss)
+    return losses.view(-1, number), part.goal.met(logits).view(-1, number)
 
 
 # Settings whose published value depends on the goal.
