@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from pinprick import (
+    AttackResult,
     BadInput,
     Classifier,
     attack_batches,
@@ -22,6 +23,7 @@ from pinprick.attacks import PGD, Auto, Greedy, Pinprick, SparseRS
 from pinprick.intake import take_in
 from pinprick.oracle import exact_images, exact_linear, sure_images
 from pinprick.report.row import make_rows
+from pinprick.run import TimeLeft
 
 SHAPE = (3, 6, 5)
 
@@ -65,6 +67,24 @@ def test_an_attack_ends_when_its_time_is_over(
     assert not result.out_of_budget.any()
     held = run_attack(Pinprick(), ticking, images, labels, max_forwards=30)
     assert torch.equal(result.adversarial, held.adversarial)
+
+
+def test_several_calls_share_the_time_that_is_left(
+    ticking: Ticking, images: Tensor, labels: Tensor
+) -> None:
+    left = TimeLeft(40.0)
+    found: list[AttackResult] = []
+    for part in (slice(0, 2), slice(2, 4), slice(4, 6)):
+        found += attack_batches(
+            Pinprick(max_forwards=30), ticking, images[part], labels[part], max_seconds=left
+        )
+    assert [result.seconds for result in found] == [30, 10, 0]
+    assert [result.out_of_time.all().item() for result in found] == [False, True, True]
+    assert [result.attack["limits"]["max_seconds"] for result in found] == [40, 10, 0]
+    assert left.seconds == 0
+    unbound = TimeLeft(None)
+    list(attack_batches(Greedy(), ticking, images, labels, max_seconds=unbound))
+    assert unbound.seconds is None
 
 
 def test_what_failed_says_that_it_ran_out_of_time(

@@ -110,14 +110,15 @@ def attack_batches(
     batch_size: int | None = None,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
-    max_seconds: float | None = None,
+    max_seconds: "float | TimeLeft | None" = None,
     start: AttackResult | Tensor | None = None,
     trace: bool = False,
 ) -> Iterator[AttackResult]:
-    """One result a batch, as each is done; arguments as for ``run_attack``.
+    """One result per batch, as each is done; arguments as for ``run_attack``.
 
     All input is checked before the first batch is attacked. A batch that does not fit the GPU is
-    started again in halves.
+    started again in halves. Several calls share one time limit where ``max_seconds`` is the same
+    ``TimeLeft``.
     """
     check_parties(attack, model)
     classifier = as_classifier(model)
@@ -131,22 +132,22 @@ def attack_batches(
         batch_size,
         max_forwards,
         max_backwards,
-        max_seconds,
+        max_seconds.seconds if isinstance(max_seconds, TimeLeft) else max_seconds,
     )
+    time_left = max_seconds if isinstance(max_seconds, TimeLeft) else TimeLeft(task.max_seconds)
     task = replace(task, trace=trace)
     task = task if start is None else take_start(task, start)
     check_access(facts, classifier, task)
-    return _batches(attack, facts, classifier, task, seed)
+    return _batches(attack, facts, classifier, task, seed, time_left)
 
 
 def _batches(
-    attack: Attack, facts: Card, model: Classifier, task: Task, seed: int
+    attack: Attack, facts: Card, model: Classifier, task: Task, seed: int, time_left: "TimeLeft"
 ) -> Iterator[AttackResult]:
     with model.frozen():
         check_classes(task, _first_answer(model, task))
-    left = _TimeLeft(task.max_seconds)
     for part in task.batches():
-        yield from _attack_or_halve(attack, facts, model, part, seed, left)
+        yield from _attack_or_halve(attack, facts, model, part, seed, time_left)
 
 
 def _first_answer(model: Classifier, task: Task) -> Logits:
@@ -159,22 +160,22 @@ def _first_answer(model: Classifier, task: Task) -> Logits:
 
 
 def _attack_or_halve(
-    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int, left: "_TimeLeft"
+    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int, time_left: "TimeLeft"
 ) -> Iterator[AttackResult]:
     try:
-        yield _attack_batch(attack, facts, model, part, seed, left)
+        yield _attack_batch(attack, facts, model, part, seed, time_left)
         return
     except torch.OutOfMemoryError:
         if len(part) == 1 or model.sent is not None:  # to a remote model nothing is sent twice
             raise
     torch.cuda.empty_cache()
     for half in part.halves():
-        yield from _attack_or_halve(attack, facts, model, half, seed, left)
+        yield from _attack_or_halve(attack, facts, model, half, seed, time_left)
 
 
 @torch.inference_mode(False)  # an attack needs gradients, in whatever mode the caller is
 def _attack_batch(
-    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int, left: "_TimeLeft"
+    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int, time_left: "TimeLeft"
 ) -> AttackResult:
     home = part.images.device
     part = part.to(model.device or home)
@@ -200,15 +201,15 @@ def _attack_batch(
             clean_logits=clean_logits,
             max_forwards=part.max_forwards,
             max_backwards=part.max_backwards,
-            deadline=left.deadline,
+            deadline=time_left.deadline,
             tracer=tracer,
         )
         adversarial = images.clone()
         clock.start()
-        if left.is_over:
+        if time_left.is_over:
             problem.tally.out_of_time |= todo
         elif todo.any():
-            with left.spent():
+            with time_left.spent():
                 adversarial[todo] = attack(problem[todo]).detach()
                 doubtful = _given_up(adversarial, problem)
                 if doubtful.any():
@@ -329,30 +330,33 @@ def _remarks(
     )
 
 
-class _TimeLeft:
-    """The seconds that an attack may still take, over all batches; None for any number."""
+class TimeLeft:
+    """The ``seconds`` that attacks may still take, over all batches and calls; None for any number.
+
+    Only the attacks' own time counts, as in ``seconds`` of a result.
+    """
 
     def __init__(self, seconds: float | None) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
 
     @property
     def is_over(self) -> bool:
-        return self._seconds is not None and self._seconds <= 0
+        return self.seconds is not None and self.seconds <= 0
 
     @property
     def deadline(self) -> float | None:
-        """When the time is over, if it is spent from now on."""
-        return None if self._seconds is None else time.perf_counter() + self._seconds
+        """When the time is over, by ``time.perf_counter``, if it is spent from now on."""
+        return None if self.seconds is None else time.perf_counter() + self.seconds
 
     @contextmanager
     def spent(self) -> Iterator[None]:
-        """Time that passes meanwhile is spent, also where the batch did not fit the GPU."""
+        """Subtract the time that passes meanwhile, also where the batch did not fit the GPU."""
         start = time.perf_counter()
         try:
             yield
         finally:
-            if self._seconds is not None:
-                self._seconds -= time.perf_counter() - start
+            if self.seconds is not None:
+                self.seconds = max(0.0, self.seconds - (time.perf_counter() - start))
 
 
 class _Clock:
