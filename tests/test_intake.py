@@ -191,7 +191,7 @@ def test_a_model_answers_with_one_row_of_scores_an_image(answer: Any, shown: str
 
 def test_a_model_has_two_classes_at_least() -> None:
     line = line_of(model=Classifier(lambda images: images.flatten(1)[:, :1]))
-    assert line == "the model gives one score an image; a classifier needs two classes or more"
+    assert line == "the model gives one score per image; a classifier needs at least two classes"
 
 
 def test_an_attack_that_needs_more_than_the_model_gives_is_refused() -> None:

@@ -193,7 +193,7 @@ def test_a_model_that_is_not_linear_is_refused() -> None:
         first.bias.fill_(-1.0)
     net = nn.Sequential(nn.Flatten(), first, nn.ReLU(), nn.Linear(3, 2)).double()
     model, images = Classifier(net, name="bent"), exact_images(2, TINY)
-    with pytest.raises(BadInput, match="linear models alone; bent is not one"):
+    with pytest.raises(BadInput, match="linear models only; bent is not linear"):
         fewest_elements(model, images, Goal(torch.tensor([0, 0])))
 
 

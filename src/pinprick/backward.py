@@ -1,17 +1,17 @@
 """Gradients of several losses from one forward pass, one after the other or several at once.
 
-A GPU is through with a small network before the next kernel can be started, so that a backward
-pass takes as long for 64 images as for 256. There the passes of several losses go through the
-network as one (``torch.vmap``): as many as have ``AT_ONCE`` image values together. For 64 images
-of 32 px that is ten losses; 8 images of 224 px go one loss at a time and take no more memory than
-ever. A processor has nothing to gain by it and is not in the table.
+On a GPU a small network finishes before the next kernel can be started, so a backward pass takes
+as long for 64 images as for 256. There several losses go through the network as one backward pass
+(``torch.vmap``), as many as have ``AT_ONCE`` image values together. For 64 images of 32 px that is
+ten losses; 8 images of 224 px go one loss at a time and need no extra memory. A CPU gains nothing,
+so it is not in the table.
 
-Not every network allows it: a step of one's own may raise an error, and a few of torch's give
-wrong gradients without one (``cdist``). So the first gradients made at once are held against one
-that was made alone. Where anything is wrong, all go one after the other from then on.
+Not every network allows it. A custom operation may raise an error, and a few of torch's give wrong
+gradients without one (``cdist``). So the first gradients made together are compared with one made
+alone. Where they differ, all passes go one by one from then on.
 
-The switch of ``torch.autograd.grad`` for this, ``is_grads_batched``, takes convolutions and
-normalisations one loss at a time all the same.
+``is_grads_batched`` of ``torch.autograd.grad`` is no alternative: it still takes convolutions and
+normalisations one loss at a time.
 """
 
 import warnings
@@ -23,23 +23,23 @@ from torch import Tensor
 
 from pinprick.types import Counts, Images
 
-AT_ONCE = {"cuda": 2**21}  # image values that go back together, by the kind of device
-_ROUNDING = 0.01  # the share of a gradient that may be another when it is made at once with others
+AT_ONCE = {"cuda": 2**21}  # image values in one joint backward pass, by kind of device
+_ROUNDING = 0.01  # relative difference allowed between a gradient made together and one alone
 
 
 class Backward:
-    """The backward passes of a problem, several at once unless the network does not allow it.
+    """The backward passes of a problem, several together where the network allows it.
 
     Args:
-        counts: Where the passes of each image are counted when they come through.
-        together: Whether several may go at once at all.
+        counts: The counters of backward passes per image.
+        together: Whether several passes may be made together.
     """
 
     def __init__(self, counts: Counts, together: bool) -> None:
         self._counts, self._together, self._proven = counts, together, False
 
     def gradients(self, totals: Tensor, images: Images) -> Iterator[Images]:
-        """The gradient of each of the ``totals``; a pass counts when its gradient is asked for."""
+        """The gradient of each of the ``totals``; a pass counts when its gradient is taken."""
         units = torch.eye(len(totals), dtype=totals.dtype, device=totals.device)
         while len(units):
             some = units[: _fitting(images) if self._together else 1]
@@ -56,7 +56,7 @@ class Backward:
             units = units[len(some) :]
 
     def _at_once(self, totals: Tensor, images: Images, units: Tensor) -> "_Made | None":
-        """The gradients along the ``units``, not counted yet; None where they cannot be had."""
+        """The gradients along the ``units``, not counted yet; None where the network fails."""
 
         def along(unit: Tensor) -> Images:
             return torch.autograd.grad(totals, images, unit, retain_graph=True)[0]
@@ -69,25 +69,25 @@ class Backward:
             passes = self._counts - before
             self._proven = self._proven or _alike(gradients[-1], along(units[-1]))
             return _Made(gradients, passes) if self._proven else None
-        except Exception:  # of any kind, from a step of one's own; one by one it comes again
+        except Exception:  # of any kind, from a custom operation; one by one it is raised again
             return None
         finally:
             self._counts.copy_(before)
 
 
 class _Made(NamedTuple):
-    """Gradients that were made at once, and what one of them costs each image in passes."""
+    """Gradients made together, and the passes per image that each of them counts."""
 
     gradients: Tensor
     passes: Counts
 
 
 def _fitting(images: Images) -> int:
-    """How many passes may go at once."""
+    """How many passes may be made together."""
     return max(1, AT_ONCE.get(images.device.type, 0) // max(1, images.numel()))
 
 
 def _alike(one: Images, other: Images) -> bool:
-    """Whether two gradients are the same but for rounding, and for what is not finite."""
+    """Whether two gradients agree up to rounding; values that are not finite are ignored."""
     one, other = one.nan_to_num(0.0, 0.0, 0.0), other.nan_to_num(0.0, 0.0, 0.0)
     return bool((one - other).norm() <= _ROUNDING * other.norm())

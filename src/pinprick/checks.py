@@ -1,8 +1,7 @@
-"""Is this model fit to be measured? Flags for what makes numbers meaningless, before any attack.
+"""Flags for models and images that make measured numbers meaningless, before any attack.
 
-The model is looked at the way the referee uses it: in evaluation mode, on images in [0, 1]. Nothing
-about it changes, nor about the global random numbers. What a flag means and what to do about it is
-told at length in docs/checks.md, under its name.
+The model is used as in an attack: in evaluation mode, on images in [0, 1]. Neither the model nor
+the global random state changes. docs/checks.md explains each flag under its name.
 """
 
 import math
@@ -41,22 +40,22 @@ ADVICE = {
     "or the search too weak; raise its effort, and report attacks by scores beside it",
 }
 
-_ENOUGH, _TELLING = 3, 10  # so many images, and one in so many, speak against gradients
-_SEVERAL = 8  # images that the slower checks look at
+_ENOUGH, _TELLING = 3, 10  # least images, and least one in so many, for a flag
+_SEVERAL = 8  # images of the slower checks
 _REPEATS = 3
-_ATTACKED = 100  # images that PGD is run on at most, and fewer where they are large
-_ELEMENTS = 2_000_000  # of all of them together, so that a CPU is not kept busy for long
-_FEWEST = 7  # images all in favour that a coin shows less than once in a hundred times
+_ATTACKED = 100  # most images for PGD, and fewer where they are large
+_ELEMENTS = 2_000_000  # most elements of all of them, so that a CPU is done soon
+_FEWEST = 7  # heads in a row that a fair coin shows in less than 1 % of trials
 
 
 @dataclass(frozen=True)
 class Flag:
-    """Something about a model, or about the images, that makes numbers doubtful.
+    """A property of a model or of the images that makes numbers doubtful.
 
     Attributes:
         name: What to look up in docs/checks.md.
-        sentence: What was seen, with the numbers.
-        advice: What to do, in a line.
+        sentence: What was found, with the numbers.
+        advice: What to do, in one line.
     """
 
     name: str
@@ -64,7 +63,7 @@ class Flag:
     advice: str
 
 
-@torch.inference_mode(False)  # gradients are looked at, in whatever mode the caller is
+@torch.inference_mode(False)  # gradients are needed, also where the caller is in inference mode
 def check_model(
     model: Classifier | Model,
     images: Tensor,
@@ -72,12 +71,12 @@ def check_model(
     *,
     eps: float = 8 / 255,
 ) -> list[Flag]:
-    """What is doubtful about ``model``, as seen on ``images``; empty if nothing is.
+    """The flags of ``model`` on ``images``; empty if there are none.
 
     Args:
         model: A ``Classifier``, or any network or function from images in [0, 1] to logits.
-        images: Some images that the model is meant for; a few dozen are enough.
-        labels: The true class of each; without them accuracy is not looked at, nor PGD's.
+        images: Some images of the kind that the model is meant for; a few dozen are enough.
+        labels: The true class of each; without them, accuracy is not checked.
         eps: Radius of the l-infinity ball of PGD, where pixel values run from 0 to 1.
     """
     classifier = as_classifier(model)
@@ -108,13 +107,13 @@ def check_model(
 
 
 def check_card(facts: Mapping[str, Any]) -> list[Flag]:
-    """What the facts of a card say against its own numbers; empty if nothing."""
+    """The flags of a model card; empty if there are none."""
     name, sentence = "pgd_overstates", overstatement(facts)
     return [Flag(name, f"its card: {sentence}", ADVICE[name])] if sentence else []
 
 
 def check_result(result: AttackResult) -> list[Flag]:
-    """What is doubtful about a model, as seen from what an attack made of it; empty if nothing."""
+    """The flags of the result of an attack; empty if there are none."""
     searched = int((result.backwards > 0).sum())
     beaten = flag_beaten(int(result.beaten_by_scores.sum()), searched)
     noise = largest_noise(result)
@@ -122,7 +121,7 @@ def check_result(result: AttackResult) -> list[Flag]:
 
 
 def flag_noise(doubtful: int, images: int, noise: float) -> list[Flag]:
-    """The flag of results within the numerical noise, where there are any.
+    """The flag of results within the numerical noise, if there are any.
 
     Args:
         doubtful: How many images have a margin within it.
@@ -140,13 +139,13 @@ def flag_noise(doubtful: int, images: int, noise: float) -> list[Flag]:
 
 
 def flag_beaten(beaten: int, searched: int) -> list[Flag]:
-    """The flag of a score search that found fewer than gradient search on enough images.
+    """The flag of a score search that found fewer changes than gradient search on enough images.
 
-    On one image or two it may by chance, also where gradients show the way.
+    On one or two images that may be chance.
 
     Args:
-        beaten: On how many images it found fewer.
-        searched: How many were searched with gradients.
+        beaten: Images where it found fewer.
+        searched: Images that were searched with gradients.
     """
     if beaten < _ENOUGH or beaten * _TELLING < searched:
         return []
@@ -180,7 +179,7 @@ def _nonfinite(finite: Mask) -> str:
 
 
 def _softmax_outputs(model: Classifier, logits: Logits) -> str:
-    """A row of probabilities adds up to one; the one-hot scores of a label-only model may."""
+    """Probabilities add up to one; the one-hot scores of a label-only model may too."""
     if model.access == "labels" or not len(logits):
         return ""
     shares = (logits >= 0).all() and ((logits.sum(dim=1) - 1).abs() < 1e-3).all()
@@ -223,7 +222,7 @@ def _zero_gradients(model: Classifier, images: Images) -> str:
 
 
 def _low_accuracy(right: Mask) -> str:
-    """Fewer than half: a rate over what was right to begin with would speak for the minority."""
+    """Below one half, a fooling rate over correct images describes a minority."""
     count = int(right.sum())
     return (
         f"{count} of {len(right)} images are classified as labelled"
@@ -242,10 +241,9 @@ _STATISTICS: dict[
 
 
 def _other_normalisation(model: Classifier, images: Images, labels: Labels, right: Mask) -> str:
-    """Whether a common mean and std, or none, is right where the model's own are wrong.
+    """Whether a common mean and std, or none, classify better than the model's own.
 
-    The images on which the two differ are counted like tosses of a coin; the flag is raised when so
-    many in favour of the other would come up once in a hundred times.
+    A sign test over the images on which the two differ, at a level of 1 %.
     """
     if images.min() < 0 or images.max() > 1 or (~right).sum() < _FEWEST:
         return ""
@@ -286,7 +284,7 @@ def _pgd_overstates(
 
 
 def _by_chance(wins: int, losses: int) -> float:
-    """How likely a fair coin gives at least so many wins."""
+    """The probability of at least so many wins of a fair coin."""
     tosses = wins + losses
     return math.fsum(math.comb(tosses, k) / 2**tosses for k in range(wins, tosses + 1))
 
@@ -298,7 +296,7 @@ def _answers(model: Classifier, images: Images) -> Logits:
 
 @contextmanager
 def _undisturbed(device: torch.device) -> Iterator[None]:
-    """Global random numbers as they were, also those of NumPy and Python."""
+    """Restore the global random state at the end, also of NumPy and Python."""
     python, numpy = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):

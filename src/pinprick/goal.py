@@ -1,7 +1,7 @@
-"""What counts as fooled, and how far away that is.
+"""When an image counts as fooled, and losses that fall as it comes nearer to that.
 
-Both losses fall as the goal comes nearer, for targeted and untargeted goals alike,
-so an attack always steps downhill and never asks which of the two it has.
+The losses fall for targeted and untargeted goals alike, so an attack always steps downhill and
+need not know which of the two it has.
 """
 
 from dataclasses import dataclass, replace
@@ -26,15 +26,15 @@ class Goal(BatchRows):
     slack: float = 0.0
 
     def met(self, logits: Logits) -> Mask:
-        finite = logits.abs().amax(dim=1) < torch.inf  # argmax picks NaN, which fools nobody
+        finite = logits.abs().amax(dim=1) < torch.inf  # argmax picks NaN, which must not count
         if self.slack:
             return finite & (self.margin(logits) < 0)
-        guess = logits.argmax(dim=1)
-        met = guess != self.labels if self.targets is None else guess == self.targets
+        top = logits.argmax(dim=1)
+        met = top != self.labels if self.targets is None else top == self.targets
         return met & finite
 
     def margin(self, logits: Logits) -> PerImage:
-        """Logit gap still to close; below zero once the goal is met."""
+        """How far the logits are from the goal; below zero once it is met."""
         anchor = (self.labels if self.targets is None else self.targets).unsqueeze(1)
         own = logits.gather(1, anchor).squeeze(1)
         rest = logits.scatter(1, anchor, -torch.inf).amax(dim=1)
@@ -47,12 +47,12 @@ class Goal(BatchRows):
         return replace(self, slack=0.0) if self.slack else self
 
     def cross_entropy(self, logits: Logits) -> PerImage:
-        """Cross-entropy to the target, or its negative to the label that is to be left."""
+        """Cross-entropy to the target, or the negative of that to the label."""
         if self.targets is None:
             return -F.cross_entropy(logits, self.labels, reduction="none")
         return F.cross_entropy(logits, self.targets, reduction="none")
 
 
 def least_likely(logits: Logits, labels: Labels) -> Labels:
-    """The class that the model believes in least, never the label itself: the paper's targets."""
+    """The class with the lowest logit other than the label: the usual choice of targets."""
     return logits.scatter(1, labels.unsqueeze(1), torch.inf).argmin(dim=1)

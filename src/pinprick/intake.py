@@ -1,4 +1,4 @@
-"""Input is checked here and nowhere deeper: what came, what was expected, and the way out."""
+"""Input is checked here and nowhere deeper: what was expected, what came, and what to do."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ _ROOM = 64 * 3 * 224 * 224  # elements of a batch, unless its size is given
 
 @dataclass(frozen=True)
 class Task(BatchRows):
-    """Checked input: what is to be done to which images, and how far it may go."""
+    """Checked input: images, their goal, and the limits of the attack."""
 
     images: Images
     goal: Goal
@@ -38,13 +38,13 @@ class Task(BatchRows):
         return len(self.images)
 
     def limits(self) -> dict[str, Any]:
-        """The limits that were given, under one name; empty if none were."""
+        """The given limits under one name; empty if there are none."""
         names = ("max_forwards", "max_backwards", "max_seconds")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return {"limits": given} if given else {}
 
     def batches(self) -> Iterator["Task"]:
-        """The task in pieces; one, empty piece if there are no images."""
+        """The task in batches; one empty batch if there are no images."""
         for start in range(0, max(1, len(self)), self.batch_size):
             yield self[start : start + self.batch_size]
 
@@ -58,7 +58,7 @@ class Task(BatchRows):
 
 @dataclass(frozen=True)
 class Start(BatchRows):
-    """Where to begin: what another attack made of the images, its passes, and which it was.
+    """The images to begin at, and the passes and name of the attack that made them.
 
     Images of the caller's own took no passes.
     """
@@ -80,7 +80,7 @@ def take_in(
     max_backwards: Any,
     max_seconds: Any = None,
 ) -> Task:
-    """The arguments of ``run_attack`` as a task, or a line on what is wrong with them."""
+    """The arguments of ``run_attack`` as a task; raises ``BadInput`` where they do not fit."""
     check_images(images)
     labels = per_image("labels", labels, images)
     targets = None if targets is None else per_image("targets", targets, images)
@@ -110,7 +110,7 @@ def take_in(
 
 
 def batch_size_for(images: Images, given: Any = None) -> int:
-    """How many images to work on at a time: as given, or as many as there is room for."""
+    """The batch size: as given, or as large as memory allows."""
     if given is None:
         return max(1, min(256, _ROOM // max(1, images[:1].numel())))
     return _check_whole("batch_size", given, least=1)
@@ -130,7 +130,7 @@ def _check_seconds(value: Any) -> float:
 
 
 def take_start(task: Task, start: Any) -> Task:
-    """The task with where to begin, or a line on what is wrong with that."""
+    """The task with its start; raises ``BadInput`` where the start does not fit."""
     if isinstance(start, Tensor):
         return replace(task, start=_given_start(task, start))
     if not isinstance(start, AttackResult):
@@ -174,7 +174,7 @@ def _check_start_shape(task: Task, images: Tensor) -> None:
 
 
 def check_parties(attack: Any, model: Any) -> None:
-    """Raise ``BadInput`` unless this is an attack with its settings, and something to ask."""
+    """Raise ``BadInput`` unless this is an attack with its settings, and a model."""
     if isinstance(attack, type):
         raise BadInput(f"attack must come with its settings, as in {attack.__name__}(...)")
     if not isinstance(attack, Attack):
@@ -202,7 +202,7 @@ def check_images(images: Any) -> None:
 
 
 def check_pictures(images: Any) -> None:
-    """Raise ``BadInput`` unless these are images, of whatever range."""
+    """Raise ``BadInput`` unless these are images, of any range."""
     if not isinstance(images, Tensor):
         raise BadInput(f"images must be a torch tensor, got {type(images).__name__}")
     if not images.is_floating_point():
@@ -225,7 +225,7 @@ def check_pictures(images: Any) -> None:
 
 
 def shown(value: float) -> str:
-    """The number in few digits, yet enough of them to see on which side of 0 and 1 it lies."""
+    """The number in as few digits as show on which side of 0 and 1 it lies."""
     for digits in (3, 6, 9):
         text = f"{value:.{digits}g}"
         if (float(text) < 0, float(text) > 1) == (value < 0, value > 1):
@@ -234,7 +234,7 @@ def shown(value: float) -> str:
 
 
 def way_back(low: float, high: float) -> str:
-    """What to do with images of this range."""
+    """Advice for images of this range."""
     if low >= -0.01 and high <= 1.01:
         return "images.clamp(0, 1) takes off what rounding or resizing left"
     if low >= 0 and 16 < high <= 255:
@@ -243,7 +243,7 @@ def way_back(low: float, high: float) -> str:
 
 
 def check_access(facts: Card, model: Classifier, task: Task) -> None:
-    """Raise ``BadInput`` where the attack cannot do what is asked."""
+    """Raise ``BadInput`` where attack, model and task do not fit together."""
     if task.goal.targets is not None and not facts.targeted:
         raise BadInput(f"{facts.name} has no targeted form; leave targets out")
     if task.allowed is not None and not facts.masked:
@@ -274,7 +274,7 @@ def _check_grid(facts: Card, images: Images) -> None:
 
 
 def check_answers(logits: Any, images: Images) -> Logits:
-    """What a model answered, if it has one row of scores for each image."""
+    """The logits, once they are known to have one row per image."""
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(images):
         shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         raise BadInput(
@@ -282,7 +282,9 @@ def check_answers(logits: Any, images: Images) -> Logits:
             f"got {shape}"
         )
     if logits.shape[1] < 2:
-        raise BadInput("the model gives one score an image; a classifier needs two classes or more")
+        raise BadInput(
+            "the model gives one score per image; a classifier needs at least two classes"
+        )
     return logits
 
 
@@ -296,7 +298,7 @@ def check_classes(task: Task, logits: Logits) -> None:
 
 
 def check_range(name: str, values: Labels, classes: int) -> None:
-    """Raise ``BadInput`` unless all values are among so many classes."""
+    """Raise ``BadInput`` unless all values are classes of the model."""
     if values.min() < 0 or values.max() >= classes:
         raise BadInput(
             f"{name} must lie in 0 to {classes - 1}, the model's {classes} classes; "
@@ -305,7 +307,7 @@ def check_range(name: str, values: Labels, classes: int) -> None:
 
 
 def per_image(name: str, given: Any, images: Images) -> Labels:
-    """One whole number for each image, in whatever form they came."""
+    """One whole number per image, from a tensor or any sequence."""
     try:
         values: Tensor = torch.as_tensor(given, device=images.device)
     except (TypeError, ValueError, RuntimeError):
@@ -321,7 +323,7 @@ def per_image(name: str, given: Any, images: Images) -> Labels:
 
 
 def _own(tensor: Tensor) -> Tensor:
-    """The tensor, or a copy if it was made in inference mode, where nothing takes a gradient."""
+    """The tensor, or a copy if it was made in inference mode, which allows no gradients."""
     return tensor.clone() if tensor.is_inference() else tensor
 
 
@@ -330,13 +332,13 @@ def _is_whole(values: Tensor) -> bool:
 
 
 def _brief(given: Any) -> str:
-    """What came, cut short to fit a line."""
+    """What came, shortened to fit a line."""
     text = " ".join(repr(given).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _full_mask(given: Any, images: Images) -> Allowed:
-    """The mask for every image and channel, without copying it."""
+    """The mask expanded to all images and channels, without a copy."""
     try:
         allowed: Tensor = torch.as_tensor(given, device=images.device)
     except (TypeError, ValueError, RuntimeError):

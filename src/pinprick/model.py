@@ -19,11 +19,16 @@ from pinprick.subnormal import flushed
 from pinprick.types import Images, Logits, Picture
 
 Access = Literal["labels", "scores", "gradients", "network"]
-ACCESS: tuple[Access, ...] = ("labels", "scores", "gradients", "network")  # each includes the last
+ACCESS: tuple[Access, ...] = (
+    "labels",
+    "scores",
+    "gradients",
+    "network",
+)  # each includes the ones before it
 
 
 def gives(access: Access, wanted: Access) -> bool:
-    """Whether a model of this access gives what is wanted."""
+    """Whether ``access`` includes ``wanted``."""
     return ACCESS.index(access) >= ACCESS.index(wanted)
 
 
@@ -35,19 +40,19 @@ class Model(Protocol):
 
 
 class Classifier:
-    """A network, or any function from images to scores, with what must be known to use it.
+    """A network, or any function from images to scores, with its preprocessing and class names.
 
-    Building one changes nothing about the network; ``with model.frozen():`` is what puts it into
-    evaluation mode for a while.
+    Creating one changes nothing about the network. ``with model.frozen():`` puts it into evaluation
+    mode and restores it.
 
     Attributes:
         net: The network; sees normalised images.
-        mean, std: Taken off and divided by, channel for channel, before the network is called.
+        mean, std: Subtracted and divided by, per channel, before the network is called.
         classes: Names of the classes, in the order of the logits; empty if unknown.
-        size: Height and width that pictures are prepared to; None if any size will do.
-        access: What the model gives away: "labels" (one-hot scores), "scores", "gradients", or
+        size: Height and width that pictures are prepared to; None for any size.
+        access: What the model gives: "labels" (one-hot scores), "scores", "gradients", or
             "network" (inner features too).
-        name: What to call the model in tables.
+        name: Name of the model in tables.
     """
 
     def __init__(
@@ -88,11 +93,11 @@ class Classifier:
 
     @property
     def sent(self) -> Any:
-        """What was really sent to a remote model so far, a ``Sent``; None for any other."""
+        """What was sent to a remote model so far, a ``Sent``; None for any other model."""
         return getattr(self.net, "sent", None)
 
     def normalise(self, images: Images) -> Images:
-        """What the network itself sees of ``images``."""
+        """``images`` as the network gets them."""
         if self.mean is None and self.std is None:
             return images
         where = (images.device, images.dtype)
@@ -112,7 +117,7 @@ class Classifier:
         return (images - mean) / std
 
     def prepare(self, picture: Image) -> Picture:
-        """One picture as this model wants it: resized and cropped as 8-bit, then in [0, 1]."""
+        """One picture prepared for this model: resized and cropped as 8-bit, then in [0, 1]."""
         if self._prepare is None:
             raise BadInput(
                 f"{self.name} does not say how pictures are prepared; "
@@ -121,14 +126,14 @@ class Classifier:
         return self._prepare(picture)
 
     def class_name(self, index: int) -> str:
-        """The class in words, or its number where the names are unknown."""
+        """The name of the class, or its number where the names are unknown."""
         return self.classes[index] if index < len(self.classes) else f"class {index}"
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Evaluation mode and no parameter gradients, both put back at the end, come what may.
+        """Evaluation mode and no parameter gradients; both are restored at the end.
 
-        On a processor subnormal numbers are zero meanwhile, where the model gives gradients.
+        On a CPU subnormal numbers are flushed to zero meanwhile, if the model gives gradients.
         """
         on_gpu = self.device is not None and self.device.type != "cpu"
         slow = gives(self.access, "gradients") and not on_gpu

@@ -1,4 +1,4 @@
-"""How far a model's margins change with the batch that an image is in.
+"""How far a model's margins change with the batch, and results that this noise decides.
 
 Floating-point sums depend on their order, and libraries choose the order by the batch size. So the
 same image gets slightly different logits alone and in a batch. An image whose margin is smaller
@@ -16,7 +16,7 @@ from pinprick.model import Classifier, gives
 from pinprick.result import AttackResult, Failure
 from pinprick.types import Images, Logits, PerImage
 
-_PROBES = 4  # images that are asked about alone
+_PROBES = 4  # images that are queried alone
 _COPIES_CPU, _COPIES_GPU = 4, 64  # a smaller batch is repeated up to so many images, too
 _SAFETY = 4  # the largest change over many images and batch sizes, against that of the probes
 
@@ -30,7 +30,7 @@ def measure_noise(model: Classifier, images: Images, logits: Logits | None = Non
     Args:
         model: The model, frozen.
         images: One batch, where the model is.
-        logits: What the model says of that batch; None to ask it.
+        logits: The logits of that batch; None to query the model.
     """
     if model.sent is not None or not gives(model.access, "scores"):
         return None
@@ -46,7 +46,7 @@ def measure_noise(model: Classifier, images: Images, logits: Logits | None = Non
 
 
 def _among_copies(model: Classifier, images: Images, count: int) -> list[Logits]:
-    """What the model says of the first images where a small batch is repeated to a larger one.
+    """The logits of the first images when a small batch is repeated to a larger one.
 
     GPU libraries change their algorithm with the batch size, on an H200 at 32 or 64 images.
     """
@@ -69,13 +69,10 @@ def _largest_change(change: Logits) -> PerImage:
 def guarded(goal: Goal, noise: float | None, looks: int = 2) -> Goal:
     """The goal with a slack against the noise.
 
-    Every look in another batch may be off by the noise. What an attack finds is looked at twice, by
-    the attack and by the referee, and still lies beyond the noise then.
+    Each query in another batch may be off by the noise. An adversarial image is queried twice, by
+    the attack and by the referee, and its margin must be beyond the noise after both.
     """
     return replace(goal, slack=looks * (noise or 0.0))
-
-
-# Results that numerical noise decides: the noise of a result, and images judged alone.
 
 
 def with_noise(result: AttackResult, model: Classifier) -> AttackResult:
@@ -97,7 +94,7 @@ def largest_noise(result: AttackResult) -> float:
 
 
 def confirm(result: AttackResult, model: Classifier) -> AttackResult:
-    """The result with images within the noise judged alone; one that does not fool then has failed.
+    """The result with images within the noise queried alone; one that does not fool then failed.
 
     Args:
         result: Any result, with its noise.

@@ -1,4 +1,4 @@
-"""Models whose best answers are known: a yardstick for attacks, in the tests and on your device.
+"""Models whose optimal attacks are known, to test attacks against.
 
 On a linear model the fewest changes are found by sorting. To lift class j over the label y,
 element i can be pushed to either end of its box, and the better end gains
@@ -10,8 +10,8 @@ together close it, and the fewest of all is the minimum over j. A pixel gains wh
 gain. Reaching one of many classes closes several gaps at once, which sorting cannot do:
 ``fewest_for_target`` leaves that to an integer program, on a few dozen elements.
 
-Ties go as ``argmax`` has them, to the lower class. The models here count in multiples of 1/65536
-without rounding, so a tie is a tie and every batch size gives the same sums.
+Ties go to the lower class, as in ``argmax``. The models here compute in multiples of 1/65536
+without rounding, so ties are exact and every batch size gives the same sums.
 """
 
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from pinprick.goal import Goal
 from pinprick.model import Classifier
 from pinprick.types import Allowed, Images, PerImage
 
-MOST_ELEMENTS = 48  # that the integer program is asked to choose from
+MOST_ELEMENTS = 48  # most elements of an image for the integer program
 _MARGIN = 1e-4  # by which the target must win there, well above the solver's own tolerance
 
 
@@ -57,7 +57,7 @@ def exact_images(
 
 
 def sure_images(model: Classifier, images: Images) -> Images:
-    """The images, drawn towards one class after another, so that it takes more to fool the model.
+    """The images, moved towards one class after another, so that fooling the model takes more.
 
     Their values stay multiples of 1/256 that keep away from the ends of the box.
     """
@@ -75,14 +75,14 @@ def fewest_elements(
     allowed: Allowed | None = None,
     eps: float | None = None,
 ) -> PerImage:
-    """Fewest channel values whose change meets the goal; infinite where none suffice.
+    """Fewest elements whose change meets the goal; infinite where no change is enough.
 
     Args:
         model: Linear in its images; with targets, of two classes.
-        images: Where the change starts.
-        goal: What is to be met.
+        images: The clean images.
+        goal: The goal.
         allowed: Where values may change; None for everywhere.
-        eps: Most that a value may change; None for the whole of [0, 1].
+        eps: Most that a value may change; None for all of [0, 1].
     """
     _, gap, gains = _gaps_and_gains(model, images, goal, allowed, eps)
     return _fewest(gap, gains, goal)
@@ -96,13 +96,13 @@ def fewest_pixels(
     allowed: Allowed | None = None,
     eps: float | None = None,
 ) -> PerImage:
-    """Fewest places whose change meets the goal; arguments as for ``fewest_elements``."""
+    """Fewest pixels whose change meets the goal; arguments as for ``fewest_elements``."""
     _, gap, gains = _gaps_and_gains(model, images, goal, allowed, eps)
     return _fewest(gap, gains.unflatten(2, (images.shape[1], -1)).sum(dim=2), goal)
 
 
 def nearest_l2(model: Classifier, images: Images, goal: Goal) -> PerImage:
-    """Euclidean distance to the nearest boundary, as if there were no box: what DeepFool finds."""
+    """Euclidean distance to the nearest boundary without the box, which DeepFool finds."""
     steer, gap, _ = _gaps_and_gains(model, images, goal, None, None)
     distance: PerImage = (gap / steer.norm(dim=2)).amin(dim=1).clamp(min=0)
     return distance
@@ -143,7 +143,7 @@ def fewest_for_target(
 
 
 def _solve(steer: Tensor, gap: Tensor, ends: Tensor, shared: int) -> float:
-    """Fewest switches that free enough change to close all gaps; ``shared`` values hang on each."""
+    """Fewest switches that allow enough change to close all gaps; each frees ``shared`` values."""
     try:
         from scipy.optimize import Bounds, LinearConstraint, milp
     except ImportError:
@@ -165,7 +165,7 @@ def _solve(steer: Tensor, gap: Tensor, ends: Tensor, shared: int) -> float:
         bounds=Bounds(torch.cat((ends[0], off)).numpy(), torch.cat((ends[1], on)).numpy()),
         constraints=rules,
     )
-    if found.status == 2:  # no change whatever is enough
+    if found.status == 2:  # no change is enough
         return float("inf")
     if not found.success:
         raise RuntimeError(f"the integer program was not solved: {found.message}")
@@ -220,7 +220,7 @@ def _box(images: Images, allowed: Allowed | None, eps: float | None) -> tuple[Te
 
 
 def _read_linear(model: Classifier, images: Images) -> tuple[Tensor, Tensor]:
-    """The weights of a linear model, read off its answers, and what it says of ``images``."""
+    """The weights of a linear model, computed from its logits, and the logits of ``images``."""
     shape = images.shape[1:]
     elements = shape.numel()
     with torch.no_grad(), model.frozen():
@@ -229,5 +229,5 @@ def _read_linear(model: Classifier, images: Images) -> tuple[Tensor, Tensor]:
         weight = (model(units.view(elements, *shape)) - bias).T
         logits = model(images)
     if not torch.allclose(images.flatten(1) @ weight.T + bias, logits, rtol=1e-4, atol=1e-4):
-        raise BadInput(f"the optimum is known for linear models alone; {model.name} is not one")
+        raise BadInput(f"the optimum is known for linear models only; {model.name} is not linear")
     return weight, logits

@@ -1,4 +1,4 @@
-"""Shorten the result of any attack, until no changed unit can be spared.
+"""Remove changed units from the result of any attack until each one left is needed.
 
 Its passes and its time are added to those of the attack. Nothing changes that the attack left
 alone, so a mask that was kept stays kept.
@@ -32,18 +32,17 @@ def polish(
     unit: Literal["elements", "pixels"] = "elements",
     max_forwards: int | None = None,
 ) -> AttackResult:
-    """``result`` with as few changed units as putting back can reach.
+    """``result`` with as few changed units as putting units back can reach.
 
-    ``unsettled`` of what it gives says of each image how many units could still be spared at most.
-    A model of scores or classes alone is asked more often for the same: without gradients the units
-    are tried by the size of their change.
+    ``unsettled`` of the new result is an upper bound on the units that could still be removed.
+    Without gradients, units are tried in the order of the size of their change, which takes more
+    queries.
 
     Args:
-        result: What an attack gave; images that failed, or needed no attack, stay as they are.
-        model: The model it was attacked on.
+        result: The result of an attack; images that failed or were not attacked stay unchanged.
+        model: The attacked model.
         unit: What is counted.
-        max_forwards: Most passes for each image; None to go on until no single unit of any image
-            can be spared.
+        max_forwards: Most passes per image; None to go on until no single unit can be removed.
     """
     check_choice("unit of polish", unit, ("elements", "pixels"))
     if max_forwards is not None and max_forwards < 1:
@@ -109,9 +108,9 @@ def _polish(
 def _judge(
     model: Classifier, shorter: Images, result: AttackResult
 ) -> tuple[Images, Logits, Logits]:
-    """The referee's last word on what became shorter; where it is no, all stays as it was.
+    """The shortened images that the referee's own query confirms; the others stay as they were.
 
-    That happens where a remote model fails on it, and where the margin lies within the noise.
+    A query does not confirm where a remote model fails, or where the margin is within the noise.
     """
     new = (shorter != result.adversarial).flatten(1).any(dim=1)
     adversarial, logits = result.adversarial.clone(), result.adversarial_logits.clone()
@@ -132,7 +131,7 @@ def _add(before: dict[str, int] | None, later: dict[str, int]) -> dict[str, int]
 def _shorten(
     problem: Problem, result: AttackResult, units: Units, max_forwards: int | None
 ) -> tuple[Images, Counts]:
-    """The shortest images, and how many units of each could still be spared at most."""
+    """The shortest images, and an upper bound on the units that could still be removed."""
     best = Best(result.adversarial)
     best.cost = units.count(result.adversarial, result.images)
     polished = result.success & ~result.skipped

@@ -1,16 +1,15 @@
-"""What an attack is given: images, what to make of them, and a model that counts its answers.
+"""What an attack gets: images, a goal for each, and a model whose passes are counted.
 
-A problem can be cut: ``problem[rows]`` is the same problem for some of its images, or for several
-copies of them, and everything that goes with an image (goal, random stream, where it may change,
-counters, limits) goes along.
+``problem[rows]`` is the same problem for some of its images, or for several copies of them. Goal,
+random stream, mask, counters and limits go along with each image.
 
 An image may be refused an answer: it is out of budget, the time is over, or a remote model failed
 on it. From then on it is not forwarded and not counted. Its logits are NaN, which meet no goal, and
 its gradient is zero.
 
-Counting and the limits work on the device, without waiting for it: only a problem that may refuse
-looks at its counters while it runs. The clock is looked at before each forward pass; nothing is
-refused for it, and no device waited for, until the time is over.
+Passes are counted on the device, without waiting for it. Counters are read during a run only where
+there are limits. The clock is read before each forward pass, and nothing waits for it until the
+time is over.
 """
 
 import time
@@ -33,26 +32,26 @@ from pinprick.types import Allowed, Counts, Images, Logits, Mask, PerImage
 
 
 class Problem(BatchRows):
-    """Images in [0, 1], the goal for each, and the only way to ask the model about them.
+    """Images in [0, 1], the goal of each, and the only way to query the model.
 
     Attributes:
         images: The clean images.
-        goal: What is to be reached for each.
-        rng: One random stream for each.
+        goal: The goal of each.
+        rng: One random stream per image.
         allowed: Where values may change; None for everywhere.
-        start: What an attack on another model made of the images; None where there was none.
-        tally: Passes spent, one counter an image, shared by all cuts.
+        start: Adversarial images of another model to begin at; None for the clean images.
+        tally: Passes per image, shared by all cuts.
 
     Args:
-        model: Asked through ``logits`` and ``gradient`` alone.
+        model: Queried through ``logits`` and ``gradient`` only.
         images, goal, rng, allowed, start: As above.
-        gradients: Whether the attack may ask for gradients.
+        gradients: Whether the attack may use gradients.
         clean_logits: What the model says of the images; needed where there are limits, for the
             shape of the NaN logits that a refused row gets.
-        max_forwards, max_backwards: Most passes for each image.
-        deadline: When ``time.perf_counter`` has come to this, all images are refused answers.
-        strict: Raise ``OverBudget`` instead of answering a row that is out of budget.
-        tracer: Writes down what comes of every pass, if that is asked for.
+        max_forwards, max_backwards: Most passes per image.
+        deadline: When ``time.perf_counter`` has reached this, all images are refused answers.
+        strict: Raise ``OverBudget`` instead of refusing a row that is out of budget.
+        tracer: Records the best so far after every pass; None for no trace.
     """
 
     SHARED = ("_no_answer",)
@@ -95,17 +94,17 @@ class Problem(BatchRows):
 
     @property
     def begin(self) -> Images:
-        """Where to begin: the start, or the clean images where there is none."""
+        """The images to begin at: the start, or the clean images where there is none."""
         return self.images if self.start is None else self.start
 
     @property
     def forwards(self) -> Counts:
-        """How many forward passes were spent on each image so far."""
+        """Forward passes of each image so far."""
         return self.tally.forwards[self._rows]
 
     @property
     def may_refuse(self) -> bool:
-        """Whether an image can be refused an answer by now, and ``refused`` is worth a look."""
+        """Whether any image can have been refused an answer by now."""
         return self.tally.max_forwards is not None or self._remote or self.tally.time_is_over
 
     @property
@@ -117,29 +116,29 @@ class Problem(BatchRows):
 
     @property
     def all_refused(self) -> bool:
-        """Whether no image is answered any more; no device is waited for where none can be."""
+        """Whether all images are refused; does not wait for the device where none can be."""
         return self.may_refuse and bool(self.refused.all())
 
     @property
     def gives_gradients(self) -> bool:
-        """Whether gradients can be asked for."""
+        """Whether gradients are available."""
         return self._gradients
 
     def without_gradients(self) -> "Problem":
-        """The same problem, of which scores alone can be asked for."""
+        """The same problem with scores only."""
         closed = copy(self)
         closed._gradients = False
         return closed
 
     def reseeded(self, number: int) -> "Problem":
-        """The same problem with other random numbers, for another try."""
+        """The same problem with other random numbers, for another trial."""
         other = copy(self)
         other.rng = self.rng.reseeded(number)
         return other
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Passes made meanwhile are listed under this name, too."""
+        """Passes made inside are also listed under this name."""
         before = Passes(self.tally.forwards.clone(), self.tally.backwards.clone())
         try:
             yield
@@ -147,16 +146,16 @@ class Problem(BatchRows):
             self.tally.note_stage(name, before)
 
     def credit(self, better: Mask, name: str) -> None:
-        """What was found for these images is the work of this stage."""
+        """Record that this stage found the best of these images."""
         number = list(self.tally.stages).index(name)
         self.tally.found_by[self._rows[better]] = number
 
     def logits(self, images: Images) -> Logits:
-        """What the model says of one candidate per image of the problem; NaN where it is refused.
+        """Logits of one candidate per image of the problem; NaN where an answer is refused.
 
         Of several copies of an image, some may be answered.
         """
-        assert len(images) == len(self), "one candidate for each image; cut the problem first"
+        assert len(images) == len(self), "one candidate per image; cut the problem first"
         self.tally.look_at_clock()
         if not self.may_refuse:
             return self._ask(images)
@@ -171,13 +170,13 @@ class Problem(BatchRows):
         return logits.index_put((may,), self[may]._ask(images[may]))
 
     def gradient(self, images: Images, loss: Callable[[Logits], PerImage]) -> Images:
-        """Gradient of ``loss`` at ``images``, each image by itself."""
+        """Gradient of ``loss`` at ``images``, image by image."""
         return self.logits_and_gradient(images, loss)[1]
 
     def logits_and_gradient(
         self, images: Images, loss: Callable[[Logits], PerImage]
     ) -> tuple[Logits, Images]:
-        """Both from one forward and one backward pass; what is not finite in a gradient is zero."""
+        """Both from one forward and one backward pass; values that are not finite become zero."""
         logits, gradients = self.logits_and_gradients(
             images, lambda logits: loss(logits).unsqueeze(1)
         )
@@ -186,10 +185,10 @@ class Problem(BatchRows):
     def logits_and_gradients(
         self, images: Images, losses: Callable[[Logits], Tensor]
     ) -> tuple[Logits, Iterator[Images]]:
-        """One forward pass now, and a backward pass for each of several losses as it is asked for.
+        """Logits from one forward pass, and an iterator that makes one backward pass per loss.
 
-        ``losses`` maps logits to several losses an image, of shape (batch, several). A pass may be
-        made ahead, at once with others (``backward.py``), but is not counted until asked for.
+        ``losses`` maps logits to several losses per image, of shape (batch, several). A pass may be
+        made early, together with others (``backward.py``), but counts when its gradient is taken.
         """
         images = images.detach().requires_grad_()
         with torch.enable_grad():
@@ -209,7 +208,7 @@ class Problem(BatchRows):
             yield grad
 
     def _ask(self, images: Images) -> Logits:
-        """What the model itself says; NaN where it fails to answer."""
+        """Logits from the model itself; NaN where it fails to answer."""
         self.tally.forwards.index_add_(0, self._rows, self.tally.one.expand(len(self)))
         if self._gradients and torch.is_grad_enabled() and images.requires_grad:
             logits = self._model(_CountBackward.apply(images, self.tally, self._rows))
@@ -232,7 +231,7 @@ class Problem(BatchRows):
         return logits
 
     def _note(self, images: Images, logits: Logits) -> None:
-        """Write down what the answers say, where that is asked for."""
+        """Record the answers, for the trace and for the second run without slack."""
         if self._tracer is not None:
             changed, spent = images.detach() != self.images, self.tally.backwards[self._rows]
             self._tracer.note(self._rows, spent, self.goal, logits, changed)
@@ -241,21 +240,21 @@ class Problem(BatchRows):
 
 
 class Tally:
-    """Passes spent on each image of the whole problem, and the most that may be.
+    """Passes of each image of the whole problem, and the limits on them.
 
     Attributes:
         forwards, backwards: The passes.
-        out_of_budget: Images that asked for more than they may.
-        out_of_time: Images that asked for more once the time was over.
+        out_of_budget: Images that were refused a pass beyond the limit.
+        out_of_time: Images that were refused a pass after the time limit.
         refused: Images that were refused an answer, for these reasons or because the model failed.
         deadline: When the time is over, by ``time.perf_counter``; None for never.
-        time_is_over: Whether a forward pass was asked for after that.
-        failures: Why a remote model gave no answer, by the number of the image.
-        flat: Gradients that came back all zero.
+        time_is_over: Whether a forward pass was requested after that.
+        failures: Why a remote model gave no answer, by the row of the image.
+        flat: Number of gradients that were all zero.
         near: Candidates that met the goal without its slack, but not with it.
         stages: The passes of each stage of an attack that has several, in order.
-        found_by: The stage that found what is best for each image, by number; -1 for none.
-        one, no: Made once, to be expanded to as many rows as there are.
+        found_by: Index of the stage that found the best of each image; -1 for none.
+        one, no: Constants on the device, expanded to the number of rows.
     """
 
     def __init__(
@@ -287,7 +286,7 @@ class Tally:
             self.time_is_over = time.perf_counter() >= self.deadline
 
     def may_forward(self, rows: Tensor) -> Mask:
-        """Which of the questions may be asked; the others are refused."""
+        """Which of the rows may be forwarded; the others are refused."""
         may = ~self.refused[rows]
         if self.time_is_over:
             self.out_of_time[rows[may]] = True
@@ -305,7 +304,7 @@ class Tally:
         return self._within(self.backwards, rows, self.max_backwards, "backward")
 
     def note_failures(self, rows: Tensor, reasons: dict[int, str]) -> None:
-        """The model gave no answer to some of the questions, so there was no pass."""
+        """Record that the model gave no answer for some rows, so they had no pass."""
         lost = rows[list(reasons)]
         self.forwards.index_add_(0, lost, -torch.ones_like(lost))
         self.refused[lost] = True
@@ -313,7 +312,7 @@ class Tally:
             self.failures.setdefault(row, reason)
 
     def note_stage(self, name: str, before: Passes) -> None:
-        """Add what was spent since to the passes of a stage."""
+        """Add the passes since ``before`` to those of a stage."""
         none = torch.zeros_like(self.forwards)
         known = self.stages.get(name, Passes(none, none))
         self.stages[name] = Passes(
@@ -333,7 +332,7 @@ class Tally:
         within = spent[rows] + _copies_before(rows) < limit
         self.out_of_budget[rows[~within]] = True
         if self.strict and not within.all():
-            raise OverBudget(f"an image asked for more than its {limit} {kind} passes")
+            raise OverBudget(f"an image needs more than its {limit} {kind} passes")
         return within
 
 
@@ -342,12 +341,12 @@ def _copies_before(rows: Tensor) -> Tensor:
     order = rows.argsort(stable=True)
     ranked = rows[order]
     first = torch.searchsorted(ranked, ranked)
-    place = torch.arange(len(rows), device=rows.device)
-    return torch.empty_like(rows).index_put_((order,), place - first)
+    index = torch.arange(len(rows), device=rows.device)
+    return torch.empty_like(rows).index_put_((order,), index - first)
 
 
 class _CountBackward(torch.autograd.Function):
-    """The identity; counts a backward pass for each of its rows when one comes through."""
+    """The identity; counts one backward pass per row."""
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, tally: Tally, rows: Tensor) -> Tensor:

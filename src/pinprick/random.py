@@ -1,12 +1,12 @@
 """Random numbers that belong to an image, not to a batch.
 
-A draw is addressed, not stateful: it is a hash of the seed, the image's own number, the step,
-what the draw is for, and the position in it. So an image draws the same numbers alone, in any
-batch, on any worker, and after a crash.
+A draw has no state: it is a hash of the seed, the image's id, the step, the use, and the position
+in the draw. So an image gets the same numbers alone, in any batch, on any worker, and after a
+crash.
 
-A hash is some thirty small operations, which a GPU spends more time starting than doing. So where
-small draws follow each other step by step, the next ones are made in the same go and kept. That
-changes no number.
+A hash is about thirty small operations, and starting them takes a GPU longer than doing them. So
+where small draws follow each other step by step, the next ones are computed together and stored.
+That changes no number.
 """
 
 import math
@@ -18,13 +18,13 @@ from torch import Tensor
 from pinprick.batch_rows import BatchRows
 from pinprick.types import Labels, Rows
 
-_AHEAD = 2**22  # numbers that are made in one go at most, unless one draw alone is more
+_AHEAD = 2**22  # most numbers computed together, unless one draw alone is more
 _AHEAD_ON_CPU = 2**16  # where starting costs little and they should stay in the cache
-_KEPT = 6  # uses whose numbers are kept
+_KEPT = 6  # uses whose numbers are stored
 
 
 class Streams(BatchRows):
-    """One endless stream of random numbers for each image."""
+    """One endless stream of random numbers per image."""
 
     def __init__(self, seed: int, ids: Labels) -> None:
         self._source = _Source(_mix(ids + _mix(torch.tensor(_signed(seed), device=ids.device))))
@@ -35,12 +35,12 @@ class Streams(BatchRows):
         mine = torch.arange(len(keys), device=keys.device) if self._rows is None else self._rows
         mine = mine[rows]
         cut._source, cut._rows = self._source, mine
-        if 2 * len(mine) < len(keys):  # few, for whom it does not pay to draw everyone's
+        if 2 * len(mine) < len(keys):  # so few that drawing all would be slower
             cut._source, cut._rows = _Source(keys[mine]), None
         return cut
 
     def reseeded(self, number: int) -> "Streams":
-        """Other streams for the same images, one for each ``number``."""
+        """Other streams for the same images; each ``number`` gives another."""
         keys = self._source.keys if self._rows is None else self._source.keys[self._rows]
         other = object.__new__(Streams)
         other._source = _Source(_mix(keys + _mix(torch.tensor(number, device=keys.device))))
@@ -62,7 +62,7 @@ class Streams(BatchRows):
         return (self._bits(shape, step, use) * high) >> 24
 
     def _bits(self, shape: tuple[int, ...], step: int, use: str) -> Tensor:
-        """24 random bits for each place, as int64; not to be written to."""
+        """24 random bits per position, as int64; must not be changed in place."""
         bits = self._source.bits(math.prod(shape), step, use, self._rows)
         return bits.view(len(bits), *shape)
 
@@ -70,9 +70,9 @@ class Streams(BatchRows):
 class _Source:
     """The keys of some images, and the numbers that were drawn from them last.
 
-    Numbers are kept by use and size of the draw, as the steps they are for and a tensor of shape
-    (image, step, place). As long as a use goes on step by step, twice as many steps as the last
-    time are drawn at once, so that few numbers are in vain wherever it ends.
+    Numbers are stored by use and size of the draw, as the range of steps and a tensor of shape
+    (image, step, position). While a use goes on step by step, each draw covers twice as many steps
+    as the last, so that few numbers are wasted when it ends.
     """
 
     def __init__(self, keys: Tensor) -> None:
@@ -80,7 +80,7 @@ class _Source:
         self._kept: dict[tuple[str, int], tuple[range, Tensor]] = {}
 
     def bits(self, count: int, step: int, use: str, rows: Labels | None) -> Tensor:
-        """24 random bits for each of ``count`` places, for all images or some rows of them."""
+        """24 random bits for each of ``count`` positions, for all images or some rows of them."""
         salt = zlib.crc32(use.encode()) * 2**20
         ahead = _AHEAD_ON_CPU if self.keys.is_cpu else _AHEAD
         most = ahead // max(1, len(self.keys) * count)
@@ -109,10 +109,10 @@ def _signed(seed: int) -> int:
 
 
 def _hash(keys: Tensor, salt: int, steps: int, count: int) -> Tensor:
-    """24 random bits for each key, each of some salts in a row, and each place."""
+    """24 random bits per key, per consecutive salt, and per position."""
     key = _mix(keys.unsqueeze(1) + torch.arange(salt, salt + steps, device=keys.device))
-    place = torch.arange(count, device=keys.device) * _ODD
-    bits = _stir(key.unsqueeze(2) + place)  # what _mix does after it leaves the upper bits alone
+    position = torch.arange(count, device=keys.device) * _ODD
+    bits = _stir(key.unsqueeze(2) + position)  # what _mix does after it leaves the upper bits alone
     return bits.bitwise_right_shift_(40).bitwise_and_(0xFFFFFF)
 
 
@@ -123,7 +123,7 @@ def _mix(x: Tensor) -> Tensor:
 
 
 def _stir(x: Tensor) -> Tensor:
-    """All of it but the last line."""
+    """All steps of ``_mix`` but the last."""
     x = x * _ODD
     x = x.bitwise_xor_((x >> 30).bitwise_and_(0x3FFFFFFFF)).mul_(-4658895280553007687)
     return x.bitwise_xor_((x >> 27).bitwise_and_(0x1FFFFFFFFF)).mul_(-7723592293110705685)

@@ -1,4 +1,4 @@
-"""What was measured: the images before and after, what the model says of them, and the cost."""
+"""The result of an attack: images before and after, their logits, the cost, and the norms."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -71,37 +71,36 @@ class once(Generic[Computed]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttackResult(BatchRows):
-    """The outcome of one attack on some images, each with its own row.
+    """The result of one attack on some images, one row per image.
 
-    What is stored was measured by the referee; everything else is worked out from it, once. So do
-    not change its tensors in place: ``dataclasses.replace`` gives another result. Two counts
-    of change run through all of it: an *element* is one channel value, a *pixel* one place, changed
-    where any of its channels is.
+    The referee measured what is stored. Everything else is computed from it, once, so do not change
+    its tensors in place: ``dataclasses.replace`` gives another result. Changes are counted in two
+    units: an *element* is one channel value; a *pixel* is changed where any of its channels is.
 
     Attributes:
         images, adversarial: Before and after, in [0, 1].
-        goal: What was to be reached.
-        clean_logits, adversarial_logits: What the model says of them.
-        rounded_logits: What it says of ``adversarial`` rounded to 8-bit values.
-        forwards, backwards: Passes spent on each image by the attack itself.
+        goal: The goal of each image.
+        clean_logits, adversarial_logits: The logits of both.
+        rounded_logits: The logits of ``adversarial`` rounded to 8-bit values.
+        forwards, backwards: Passes per image, of the attack itself.
         out_of_budget: Images that were refused passes beyond the limit.
-        out_of_time: Images that were refused passes, or never attacked, as the time was over.
-        ids: The number of each image, which its random stream belongs to.
-        batch_size: How many images each was attacked together with.
+        out_of_time: Images that were refused passes, or never attacked, after the time limit.
+        ids: The number of each image; its random stream depends on it.
+        batch_size: The size of the batch that each image was attacked in.
         remarks: Why an image failed, in words; empty text otherwise. A ``Failure``, or what a
             remote model said. ``failures`` gives the reason to compare with.
         seconds: Time the attack took for all images together.
-        peak_memory: Most memory the GPU held at a time, in bytes; None on a CPU.
-        sent: What was really sent to a remote model, by the attack and the referee together, under
-            the names of ``pinprick.scores.service.Sent``; None for any other model.
-        stages: The passes of each stage by name, where the attack has several.
-        found_by: The stage that found what is best for each image; empty text otherwise.
-        start: Passes of the attack on another model whose result this one began at, which are not
-            among ``forwards`` and ``backwards``; None where it began at the clean images.
-        trace: How each image came to its result, pass by pass; None unless it was asked for.
-        unsettled: Of each image that was polished, of how many changed units it is not known that
-            they are needed: 0 where none can be spared, at most so many where polishing was cut
-            off; -1 where there was nothing to polish. None if the result was not polished.
+        peak_memory: Peak GPU memory in bytes; None on a CPU.
+        sent: What was sent to a remote model, by the attack and the referee together, under the
+            names of ``pinprick.scores.service.Sent``; None for any other model.
+        stages: Passes per stage, by name, where the attack has several.
+        found_by: The stage that found the best image; empty text otherwise.
+        start: Passes of the attack that the start came from, not included in ``forwards`` and
+            ``backwards``; None where the attack began at the clean images.
+        trace: The best so far of each image against its passes; None unless requested.
+        unsettled: Upper bound on the number of changed units that could still be removed, per
+            polished image. 0 once polishing has finished, -1 where there was nothing to polish.
+            None if the result was not polished.
         noise: How far the margin of each image may change with the batch it is in, in logits; 0 for
             exact models. None where it was not measured: remote models, models of labels alone.
         attack: Name and settings of the attack.
@@ -140,23 +139,23 @@ class AttackResult(BatchRows):
 
     @once
     def success(self) -> Mask:
-        """The goal is met in the end, by the attack or before it."""
+        """The adversarial image meets the goal, whether or not the clean one did."""
         return self.goal.met(self.adversarial_logits)
 
     @once
     def skipped(self) -> Mask:
-        """The goal was met before the attack, which never saw these images."""
+        """The clean image meets the goal, so it was not attacked."""
         return self.goal.met(self.clean_logits)
 
     @once
     def correct(self) -> Mask:
-        """The model was right to begin with; the fooling rate is taken over these."""
+        """The clean image is classified correctly; the fooling rate is over these."""
         right = self.clean_logits.argmax(dim=1) == self.goal.labels
         return right & self.clean_logits.isfinite().all(dim=1)
 
     @once
     def survives_8bit(self) -> Mask:
-        """The goal is still met once the image is rounded to 8-bit values, as a PNG is."""
+        """The goal is still met after rounding to 8-bit values, as in a PNG."""
         return self.goal.met(self.rounded_logits)
 
     @once
@@ -185,18 +184,17 @@ class AttackResult(BatchRows):
 
     @property
     def fooling_rate(self) -> float:
-        """Share of the images that were right to begin with which end up meeting the goal."""
+        """Share of correctly classified images that end up meeting the goal."""
         return self.success[self.correct].double().mean().item()
 
     def robust_accuracy(self, budget: int, unit: Literal["elements", "pixels"] = "pixels") -> float:
-        """Share of all images that a change of so many units does not fool, nor none at all.
+        """Share of images that stay correct when at most ``budget`` units change.
 
-        An image whose clean logits are not finite, as where a remote model failed, withstands
-        nothing.
+        An image without finite clean logits, as where a remote model failed, is not correct.
         """
         needed = self.needed_pixels if unit == "pixels" else self.needed_elements
-        heard = self.clean_logits.isfinite().all(dim=1)
-        return (heard & (needed > budget)).double().mean().item()
+        finite = self.clean_logits.isfinite().all(dim=1)
+        return (finite & (needed > budget)).double().mean().item()
 
     @property
     def delta(self) -> Images:
@@ -204,12 +202,12 @@ class AttackResult(BatchRows):
 
     @once
     def l0_elements(self) -> Counts:
-        """Channel values that changed, by exact comparison."""
+        """Number of changed elements, by exact comparison."""
         return (self.adversarial != self.images).flatten(1).sum(dim=1)
 
     @once
     def l0_pixels(self) -> Counts:
-        """Places where any channel changed, by exact comparison."""
+        """Number of changed pixels, by exact comparison."""
         return (self.adversarial != self.images).any(dim=1).flatten(1).sum(dim=1)
 
     @once
@@ -222,12 +220,12 @@ class AttackResult(BatchRows):
 
     @once
     def needed_elements(self) -> PerImage:
-        """``l0_elements`` where the goal was met, infinity where not; statistics use this."""
+        """``l0_elements`` where the goal was met, infinity elsewhere; statistics use this."""
         return self.l0_elements.double().masked_fill(~self.success, torch.inf)
 
     @once
     def needed_pixels(self) -> PerImage:
-        """``l0_pixels`` where the goal was met, infinity where not; statistics use this."""
+        """``l0_pixels`` where the goal was met, infinity elsewhere; statistics use this."""
         return self.l0_pixels.double().masked_fill(~self.success, torch.inf)
 
     @once
@@ -243,7 +241,7 @@ class AttackResult(BatchRows):
         return self.delta.flatten(1).abs().amax(dim=1)
 
     def __getitem__(self, chosen: Rows | slice | int | list[int]) -> "AttackResult":
-        """The same result for some of its images, or for one; what is of the batch stays that."""
+        """The result of some of its images, or of one; what all images share stays the same."""
         if isinstance(chosen, int):
             chosen = range(len(self))[chosen]  # raises IndexError
             chosen = slice(chosen, chosen + 1)
@@ -263,7 +261,7 @@ class AttackResult(BatchRows):
 
 
 def join(results: Sequence[AttackResult]) -> AttackResult:
-    """One result of several, in order; time and what was sent add up, the most memory counts."""
+    """One result of several, in order; times and what was sent are added up."""
     names = dict.fromkeys(name for result in results for name in result.stages)
     results = [_with_stages(result, names) for result in results]
     peaks = [result.peak_memory for result in results if result.peak_memory is not None]
@@ -277,7 +275,7 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
 
 
 def _with_stages(result: AttackResult, names: Iterable[str]) -> AttackResult:
-    """The result with these stages; a batch that did not come to one spent nothing on it."""
+    """The result with these stages; one that its batch did not reach has no passes."""
     none = torch.zeros_like(result.ids)
     stages = {name: result.stages.get(name, Passes(none, none)) for name in names}
     return replace(result, stages=stages)

@@ -1,8 +1,8 @@
-"""The referee: runs an attack on images and measures what came of it, the same way for all.
+"""The referee: runs an attack on images and measures the result, the same way for all attacks.
 
-Images that meet the goal before the attack are handed back unchanged and never reach it. The
-referee's own passes, one before, two after and a few to measure the numerical noise, are nobody's
-cost. An attack has to get beyond that noise; what fools within it is kept where there is no more.
+Images that meet the goal already are returned unchanged and not attacked. The referee's own passes
+are not counted: one before the attack, two after it, and a few to measure the numerical noise. An
+attack has to get beyond that noise. Where it cannot, an image that fools within the noise is kept.
 """
 
 import time
@@ -34,7 +34,7 @@ from pinprick.result import AttackResult, Failure, join
 from pinprick.trace import Tracer
 from pinprick.types import Allowed, Images, Logits, Mask
 
-_FIRST = 3  # images without an answer, after which a remote model is taken to be down
+_FIRST = 3  # images without an answer after which a remote model counts as down
 
 
 def run_attack(
@@ -58,25 +58,25 @@ def run_attack(
     """Attack any number of images and measure success, change, cost and time.
 
     Args:
-        attack: What to run, with its settings.
+        attack: The attack, with its settings.
         model: A ``Classifier``, or any network or function from images in [0, 1] to logits.
-        images: Images in [0, 1], on any device; the result comes back there.
+        images: Images in [0, 1], on any device; the result is on the same device.
         labels: The true class of each image.
-        targets: The class each image is to be taken for; None to leave the label.
+        targets: The class to reach, per image; None for an untargeted attack.
         allowed: Where values may change: (height, width) or (channel, height, width) for all
-            images, or one such mask for each. True means free.
-        seed: Of the random streams; the same seed gives the same images.
-        ids: A number for each image, which its random stream belongs to; 0, 1, 2, … by default.
-        batch_size: How many images to attack at a time; chosen from their size by default.
-        max_forwards: Most forward passes for each image.
-        max_backwards: Most backward passes for each image.
+            images, or one such mask per image. True means free.
+        seed: Seed of the random streams; the same seed gives the same images.
+        ids: A number per image, on which its random stream depends; 0, 1, 2, … by default.
+        batch_size: Images per batch; chosen from their size by default.
+        max_forwards: Most forward passes per image.
+        max_backwards: Most backward passes per image.
         max_seconds: Most seconds of the attack for all images together, as in ``seconds`` of the
-            result. Images still attacked then keep the best so far; those of later batches stay
-            clean; both are ``out_of_time``. Results then depend on how fast the machine is.
-        start: What an attack on another model made of the same images, to begin there; its passes
-            are listed apart. Or an image for each, such as one of the target class.
-        trace: Whether to write down the best so far of each image against its passes.
-        progress: Whether to show a bar on stderr.
+            result. Images under attack then keep the best so far; those of later batches stay
+            clean; both are ``out_of_time``. Results then depend on the speed of the machine.
+        start: The result of an attack on another model for the same images, to begin there; its
+            passes are listed apart. Or one image per image, such as one of the target class.
+        trace: Whether to record the best so far of each image against its passes.
+        progress: Whether to show a progress bar on stderr.
     """
     batches = attack_batches(
         attack,
@@ -151,7 +151,7 @@ def _batches(
 
 
 def _first_answer(model: Classifier, task: Task) -> Logits:
-    """What the model says of the first image, or of the next ones where a remote one fails."""
+    """The logits of the first image, or of the next ones where a remote model fails."""
     last = max(1, min(_FIRST, len(task))) - 1
     for row in range(last):
         with suppress(NoAnswer):
@@ -166,14 +166,16 @@ def _attack_or_halve(
         yield _attack_batch(attack, facts, model, part, seed, time_left)
         return
     except torch.OutOfMemoryError:
-        if len(part) == 1 or model.sent is not None:  # to a remote model nothing is sent twice
+        if len(part) == 1 or model.sent is not None:  # nothing is sent to a remote model twice
             raise
     torch.cuda.empty_cache()
     for half in part.halves():
         yield from _attack_or_halve(attack, facts, model, half, seed, time_left)
 
 
-@torch.inference_mode(False)  # an attack needs gradients, in whatever mode the caller is
+@torch.inference_mode(
+    False
+)  # an attack needs gradients, also where the caller is in inference mode
 def _attack_batch(
     attack: Attack, facts: Card, model: Classifier, part: Task, seed: int, time_left: "TimeLeft"
 ) -> AttackResult:
@@ -219,7 +221,11 @@ def _attack_batch(
         seconds, peak_memory = clock.stop()
         _check_product(facts, images, adversarial, allowed)
         adversarial_logits, rounded_logits, unjudged = judge(model, adversarial)
-    failures = {**unjudged, **problem.tally.failures, **unheard}  # the first comes last
+    failures = {
+        **unjudged,
+        **problem.tally.failures,
+        **unheard,
+    }  # of several reasons the last is used
     return AttackResult(
         images=images,
         adversarial=adversarial,
@@ -262,14 +268,14 @@ def _attack_batch(
 
 
 def _given_up(adversarial: Images, problem: Problem) -> Mask:
-    """Which images were handed back as they came, although some change fooled within the noise."""
+    """Which images were returned clean, although some candidate fooled within the noise."""
     return (problem.tally.near > 0) & (adversarial == problem.images).flatten(1).all(dim=1)
 
 
 def judge(model: Classifier, adversarial: Images) -> tuple[Logits, Logits, dict[int, str]]:
-    """What the model says of ``adversarial``, as they are and rounded to 8-bit values.
+    """The logits of ``adversarial``, as they are and rounded to 8-bit values.
 
-    Where a remote model fails on the first there is a reason.
+    The reasons are why a remote model did not answer the first query, by row.
     """
     rounded = (adversarial * 255).round() / 255
     logits, reasons = hear(model, adversarial)
@@ -277,7 +283,7 @@ def judge(model: Classifier, adversarial: Images) -> tuple[Logits, Logits, dict[
 
 
 def hear(model: Classifier, images: Images) -> tuple[Logits, dict[int, str]]:
-    """What the model says of ``images``; NaN where a remote one fails, and why, by place."""
+    """The logits of ``images``, NaN where a remote model fails, and the reasons by row."""
     try:
         return _answers(model, images), {}
     except NoAnswer as error:
@@ -287,7 +293,7 @@ def hear(model: Classifier, images: Images) -> tuple[Logits, dict[int, str]]:
 
 
 def _answers(model: Classifier, images: Images) -> Logits:
-    """What the model says of ``images``, to the referee itself; it is not asked about none."""
+    """The logits of ``images`` for the referee; no query where there are no images."""
     if not len(images):
         return images.new_zeros((0, 1))
     with torch.no_grad():
@@ -360,7 +366,7 @@ class TimeLeft:
 
 
 class _Clock:
-    """Seconds and, on a GPU, the most memory held, once the device has done all it was given."""
+    """Seconds and peak GPU memory, measured once the device has finished."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -381,7 +387,7 @@ class _Clock:
 
 
 def _watched(batches: Iterator[AttackResult], total: int) -> Iterator[AttackResult]:
-    """The same results, with a bar on stderr that counts images."""
+    """The same results, with a progress bar on stderr."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -1,8 +1,8 @@
-"""Every attack against answers that are known exactly, on this install and this device.
+"""Every attack on a model whose optimum is known, on this install and this device.
 
 The model is linear and its sums are exact, so the fewest elements and pixels, the distance to the
-boundary and the passes spent can all be worked out. Where a verdict fails, numbers measured on this
-device are not to be trusted. Attacks with a quick preset are tried under that.
+boundary and the passes are known. Where a test fails, do not trust numbers measured on this device.
+Attacks with a quick preset are run with it.
 """
 
 import math
@@ -37,18 +37,18 @@ _SHAPE = (3, 8, 8)
 
 
 class Factor(NamedTuple):
-    """How far from the optimum an attack may be: the mean of its count over the fewest, at most.
+    """How far from the optimum an attack may be: mean ratio of its count to the fewest, at most.
 
     Attributes:
-        leave: When a label is to be left, in the attack's own unit and box.
-        reach: When a target is to be reached.
+        leave: Untargeted, in the attack's own unit and box.
+        reach: Targeted.
     """
 
     leave: float
     reach: float
 
 
-FACTORS = {  # a line for each attack that seeks the fewest elements or pixels
+FACTORS = {  # one line per attack that seeks the fewest elements or pixels
     "auto": Factor(leave=1.05, reach=1.1),
     "corner_search": Factor(leave=1.6, reach=2.0),
     "cw_l0": Factor(leave=1.25, reach=1.25),
@@ -67,12 +67,12 @@ FACTORS = {  # a line for each attack that seeks the fewest elements or pixels
 
 
 class Room(NamedTuple):
-    """What an attack with a fixed number of changes must reach when it is given room.
+    """The fooling rate that a budget attack must reach with a generous budget.
 
     Attributes:
-        times: How many changes it gets, as a multiple of the fewest of the hardest image.
-        leave: The fooling rate that it then reaches at least, when a label is to be left.
-        reach: The same when a target is to be reached.
+        times: The budget, as a multiple of the fewest changes of the hardest image.
+        leave: The least fooling rate, untargeted.
+        reach: The least fooling rate, targeted.
     """
 
     times: float
@@ -80,7 +80,7 @@ class Room(NamedTuple):
     reach: float
 
 
-ROOMS = {  # a line for each attack that changes a given number of elements or pixels
+ROOMS = {  # one line per attack that changes a given number of elements or pixels
     "brusle": Room(times=2, leave=0.6, reach=0.25),  # its colours are those of one random image
     "onepixel": Room(times=4, leave=0.08, reach=0.25),  # its test has images that suit it
     "pgd0": Room(times=1.5, leave=1.0, reach=1.0),
@@ -92,7 +92,7 @@ ROOMS = {  # a line for each attack that changes a given number of elements or p
 
 
 def give_room(attack: Attack, optimum: Tensor) -> Attack:
-    """The attack with as many changes as its room allows, where ``optimum`` is the fewest."""
+    """The attack with the budget of its room, where ``optimum`` is the fewest changes."""
     most = math.ceil(ROOMS[attack.card.name].times * optimum.max().item())
     return cast(Attack, replace(cast(Any, attack), k=most))
 
@@ -103,8 +103,8 @@ class Verdict:
 
     Attributes:
         name: What was tested.
-        passed: Whether it holds here.
-        detail: What was found, in words; if it does not hold, what is wrong.
+        passed: Whether the test passed.
+        detail: What was found; if it failed, what is wrong.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Verdict:
 
 
 def run_selftest(device: str = "cpu") -> list[Verdict]:
-    """Try the arithmetic and every attack of the table on ``device``, and say what holds."""
+    """Test the arithmetic and every attack of the table on ``device``."""
     case = _Case(_usable(device))
     return [
         _verdict("arithmetic", _sums_are_exact, case),
@@ -122,15 +122,15 @@ def run_selftest(device: str = "cpu") -> list[Verdict]:
 
 
 def own_box(attack: Attack) -> float | None:
-    """The most that an attack lets a value change, where it has such a setting."""
+    """The most that an attack may change a value, where it has such a setting."""
     eps: float | None = getattr(attack, "eps", None)
     return eps
 
 
 class Counting(nn.Module):
-    """A network that counts the images passing through it, forwards and backwards.
+    """A network that counts forward and backward passes.
 
-    Its gradients cannot be made several at once, so that none is missed.
+    Several gradients cannot be made together, so that none is missed.
     """
 
     def __init__(self, net: nn.Module) -> None:
@@ -269,7 +269,7 @@ def _near_the_boundary(attack: Attack, case: _Case) -> Finding:
 
 
 def _usable(name: str) -> torch.device:
-    """The device, once it has been seen to work."""
+    """The device, if it works."""
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)

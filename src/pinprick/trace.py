@@ -1,9 +1,8 @@
-"""How each image came to its result: the best so far, against the passes it took.
+"""Passes per image, and the best so far of each image against its passes.
 
-A step is written down after a pass with which something was better than ever before: the margin of
-any candidate, or the pixels or elements of one that met the goal. What an attack hands back without
-having asked about it is the last step, if it is better still. So a run says how well the attack
-would have done with any smaller number of passes, and a curve costs no second run.
+A step is recorded after a pass that improved something: the margin of any candidate, or the pixels
+or elements of one that met the goal. What an attack returns without a query is the last step, if it
+is better still. So one run shows how well the attack does with any smaller number of passes.
 """
 
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pinprick.batch_rows import BatchRows
 from pinprick.goal import Goal
 from pinprick.types import Counts, Logits, PerImage, Rows
 
-_SEVERAL = 2**18  # answers that are kept before they are gone through
+_SEVERAL = 2**18  # answers that are collected before they are processed
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +30,14 @@ class Passes(BatchRows):
 
 @dataclass(frozen=True, eq=False)
 class Trace(BatchRows):
-    """The steps of all images, those of one image after another; the first is the clean image.
+    """The steps of all images, image after image; the first step of each is the clean image.
 
     Attributes:
-        steps: How many steps each image has.
-        forwards, backwards: The passes that an image had taken by each step.
+        steps: Number of steps per image.
+        forwards, backwards: Passes of the image by each step.
         margin: The lowest margin so far; below zero once the goal was met.
-        pixels, elements: How few were changed by a candidate that met the goal, at the fewest so
-            far; infinite before there was one, 0 where the clean image met it.
+        pixels, elements: Fewest changes so far of a candidate that met the goal; infinite before
+            there was one, 0 where the clean image met it.
     """
 
     steps: Counts
@@ -54,11 +53,11 @@ class Trace(BatchRows):
     def fewest_after(
         self, forwards: int, unit: Literal["elements", "pixels"] = "pixels"
     ) -> PerImage:
-        """The fewest units that fooled each image by then; infinite where none did."""
+        """Fewest changed units that fooled each image by then; infinite where none did."""
         return self._lowest(getattr(self, unit), forwards)
 
     def margin_after(self, forwards: int) -> PerImage:
-        """The lowest margin of each image by then."""
+        """The lowest margin of each image after so many passes."""
         return self._lowest(self.margin, forwards)
 
     def _lowest(self, values: Tensor, forwards: int) -> PerImage:
@@ -67,7 +66,7 @@ class Trace(BatchRows):
         return lowest.scatter_reduce(0, self._owners(), values, "amin")
 
     def _owners(self) -> Tensor:
-        """Whose each step is."""
+        """The row of the image of each step."""
         rows = torch.arange(len(self), device=self.steps.device)
         return rows.repeat_interleave(self.steps)
 
@@ -86,7 +85,10 @@ class Trace(BatchRows):
         return Trace(steps, *(getattr(self, name)[place] for name in PER_STEP))
 
     def followed_by(self, other: "Trace", forwards: Counts, backwards: Counts) -> "Trace":
-        """This, and then what was done with the same images once these passes were spent."""
+        """This trace, continued by that of a later run on the same images.
+
+        ``forwards`` and ``backwards`` are the passes before that run.
+        """
         later = other._owners()
         order = torch.cat((self._owners(), later)).argsort(stable=True)
         return _staircase(
@@ -105,11 +107,11 @@ PER_STEP = ("forwards", "backwards", "margin", "pixels", "elements")
 
 
 class Tracer:
-    """Writes the steps down as the model is asked; it is gone through when enough has come.
+    """Records the steps during a run; answers are collected and processed together.
 
     Args:
-        goal: What is to be reached for each image.
-        clean_logits: What the model says of the clean ones.
+        goal: The goal of each image.
+        clean_logits: The logits of the clean images.
     """
 
     def __init__(self, goal: Goal, clean_logits: Logits) -> None:
@@ -130,13 +132,13 @@ class Tracer:
         logits: Logits,
         changed: Tensor,
     ) -> None:
-        """Some candidates that the model was asked about.
+        """Record some candidates and their logits.
 
         Args:
-            rows: Whose they are.
-            backwards: How many backward passes each image has had.
+            rows: The row of the image of each.
+            backwards: Backward passes of each image so far.
             goal: The goal of each.
-            logits: The answers.
+            logits: The logits of each.
             changed: Which values of each differ from the clean image.
         """
         values = _values(goal, logits.detach(), *_counts(changed))
@@ -148,14 +150,14 @@ class Tracer:
     def trace(
         self, goal: Goal, logits: Logits, changed: Tensor, forwards: Counts, backwards: Counts
     ) -> Trace:
-        """All steps, the last of which is what came of it all, if that is better still.
+        """All steps, and the result as the last one if it is better still.
 
         Args:
             goal: The goal of each image.
-            logits: What the model says of the results.
+            logits: The logits of the results.
             changed: Which values of each differ from the clean image.
-            forwards: The forward passes that each image has taken in all.
-            backwards: The same of backward passes.
+            forwards: All forward passes of each image.
+            backwards: All backward passes of each image.
         """
         self._go_through()
         values = _values(goal, logits, *_counts(changed)).unbind(dim=1)
@@ -180,7 +182,7 @@ class Tracer:
 
 
 def _counts(changed: Tensor) -> tuple[Counts, Counts]:
-    """How many pixels and how many elements."""
+    """Number of changed pixels and of changed elements."""
     return changed.any(dim=1).flatten(1).sum(dim=1), changed.flatten(1).sum(dim=1)
 
 
@@ -196,9 +198,9 @@ def _values(goal: Goal, logits: Logits, pixels: Counts, elements: Counts) -> Ten
 def _staircase(
     owner: Tensor, forwards: Tensor, backwards: Tensor, values: Tensor, *, images: int
 ) -> Trace:
-    """The first entry of each image, and those with which a value was lower than ever before.
+    """The first entry of each image, and those where a value is lower than in all before.
 
-    The entries of an image stand together, in the order of its passes.
+    The entries of an image are consecutive, in the order of its passes.
     """
     lowest = torch.stack([_lowest_so_far(column, owner) for column in values.unbind(1)], dim=1)
     first = torch.ones_like(owner, dtype=torch.bool)
@@ -210,9 +212,9 @@ def _staircase(
 
 
 def _lowest_so_far(values: Tensor, owner: Tensor) -> Tensor:
-    """The lowest value of the same owner until each place.
+    """The running minimum of each owner's values.
 
-    Each owner's levels lie below those of all before it, so that one running minimum does.
+    Each owner's levels lie below those of all before it, so one running minimum is enough.
     """
     known, level = values.unique(return_inverse=True)
     below = owner * len(known)

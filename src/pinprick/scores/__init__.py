@@ -5,9 +5,9 @@
 
     model = score_model(ask, name="my-service", per_second=5, cache="answers")
 
-The function is called with no more than ``max_batch`` images at a time, no more often than
-``per_second``, and again where it fails for a while or gives nothing within ``timeout`` seconds. No
-image is sent twice while its answer is remembered, and ``model.sent`` counts what was really sent.
+The function gets at most ``max_batch`` images per call, and ``per_second`` calls per second. A call
+that fails temporarily, or takes longer than ``timeout`` seconds, is retried. No image is sent twice
+while its answer is cached. ``model.sent`` counts what was sent.
 """
 
 import math
@@ -47,30 +47,30 @@ def score_model(
     cache: str | Path | None = None,
     remember: int = 4096,
 ) -> Classifier:
-    """A function from images to scores as a ``Classifier``, to be asked with care.
+    """A function from images to scores as a ``Classifier``, with retries, rate limit and cache.
 
     Args:
-        function: Gets float32 images in [0, 1] on the CPU, and gives a row of scores for each; with
-            ``access="labels"`` a class number for each will do.
-        name: What the model is called, in tables and in the cache.
-        version: Changes when the model does, so that old answers are not taken for new ones.
+        function: Gets float32 images in [0, 1] on the CPU, and returns one row of scores per image;
+            with ``access="labels"`` one class number per image is enough.
+        name: Name of the model, in tables and in the cache.
+        version: Version of the model; answers of other versions in the cache are not used.
         access: "scores", or "labels" where only the top class may be used.
         classes: Names of the classes; needed where the answers are class numbers.
         size: As for ``Classifier``.
         prepare: As for ``Classifier``.
-        probabilities: Whether the scores are probabilities; their logarithms are taken then.
-        max_batch: Most images in one call.
-        retries: How often a call that failed is made again.
-        backoff: Seconds before the first of these; they double, up to a minute. A service that
-            says how long to wait, or until when (``Retry-After``), is believed, up to ten minutes.
-        temporary: Which exceptions are worth another try: types, or a function that tells. By
-            default those of the network, and HTTP errors that say so.
+        probabilities: Whether the scores are probabilities; their logarithms are used then.
+        max_batch: Most images per call.
+        retries: How often a failed call is retried.
+        backoff: Seconds before the first retry; they double, up to a minute. A ``Retry-After`` of
+            the service is kept, up to ten minutes.
+        temporary: Which exceptions are retried: types, or a function of the exception. By default
+            network errors, and HTTP errors that say so.
         per_second: Most calls per second.
-        timeout: Seconds after which a call is given up and made again; None to wait for ever. Calls
-            are made in a thread of their own, with None in the caller's.
-        cache: A folder for answers, which may be shared by processes and by models.
-        remember: How many answers are kept in memory; 0 for none, where answers are random. Without
-            a cache every image of a batch is then sent, equal ones too.
+        timeout: Seconds after which a call is abandoned and retried; None for no limit. Calls run
+            in a thread of their own; with None in the caller's.
+        cache: A folder for answers, which processes and models may share.
+        remember: How many answers are cached in memory; 0 for none, where answers are random.
+            Without a cache every image of a batch is then sent, equal ones too.
     """
     for what, value, least in (
         ("max_batch", max_batch, 1),

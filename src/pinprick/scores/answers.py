@@ -1,8 +1,8 @@
-"""Answers that were given before, by the content of the image: some in memory, all on the disk.
+"""A cache of answers by the content of the image: some in memory, all on disk.
 
-The disk is an SQLite file, which several processes may share and a kill leaves whole. Its keys are
-hashes of the image and of all that says what a row means: the model's name and version, and whether
-rows are scores, probabilities or classes. So several models may share it too.
+The disk cache is an SQLite file, which several processes may share and which survives a kill. Its
+keys are hashes of the image, the model's name and version, and the kind of answer. So several
+models may share it too.
 """
 
 import hashlib
@@ -29,11 +29,11 @@ class Answers:
     """Rows of scores by the images they were given for.
 
     Args:
-        name: What the model is called.
-        version: Which version of it.
+        name: Name of the model.
+        version: Version of the model.
         kind: What a row holds: "scores", "probabilities" or "labels".
-        folder: Where the file is; None for none.
-        remember: How many rows are kept in memory.
+        folder: Folder of the file; None for no file.
+        remember: How many rows are cached in memory.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class Answers:
                 file.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, row BLOB)")
 
     def keys(self, images: Tensor) -> list[bytes]:
-        """What each image goes by: a hash of the model, the shape and every value.
+        """The key of each image: a hash of the model, the shape and every value.
 
-        Where nothing is kept, equal images may get different answers: each goes by its place.
+        Without any cache equal images may get different answers, so the key is the row.
         """
         if self._path is None and not self._remember:
-            return [place.to_bytes(8) for place in range(len(images))]
+            return [row.to_bytes(8) for row in range(len(images))]
         shape = repr(tuple(images.shape[1:])).encode()
         return [
             hashlib.sha256(self._model + shape + image.numpy().tobytes()).digest()
@@ -66,7 +66,7 @@ class Answers:
         ]
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
-        """The answers that are known."""
+        """The cached answers."""
         found = {key: self._memory[key] for key in keys if key in self._memory}
         missing = [key for key in keys if key not in found]
         if self._path is not None and missing:
@@ -81,7 +81,7 @@ class Answers:
         return found
 
     def add(self, rows: dict[bytes, Row]) -> None:
-        """Keep new answers, on the disk before anything else happens."""
+        """Cache new answers, on disk before anything else happens."""
         if self._path is not None:
             with self._open() as file:
                 packed = [(key, row.astype("<f8").tobytes()) for key, row in rows.items()]

@@ -1,9 +1,9 @@
-"""Calls of a function that may fail for a while: made again after a pause, and not too often.
+"""Calls of a function that may fail temporarily: retried after a pause, at a limited rate.
 
-A call that brings no usable answer is made again for the images that still lack one. What lacks
-it in the end is asked about by itself once more, so that an image which the service cannot take
-keeps no other from its answer. An error that does not look like the service's is raised. So is one
-that another try does not mend, such as a refused key, until there has been an answer.
+A call is retried for the images that still lack a usable answer. Images that lack one in the end
+are sent once more, each alone, so that an image which the service cannot handle does not block the
+others. An error that is not the service's is raised. So is one that a retry does not help, such as
+a rejected key, as long as there has been no answer.
 """
 
 import http.client
@@ -21,28 +21,28 @@ from pinprick.scores.patience import Patience, TookTooLong
 
 Temporary = tuple[type[Exception], ...] | Callable[[Exception], bool]
 
-# What came for some of the images is taken in; what it gives is why some of it was of no use.
+# Processes the answers for some of the images; returns why some of them were not usable.
 Take = Callable[[Any, Sequence[int]], dict[int, str]]
 
-_LONGEST = 60.0  # seconds of a pause that the service did not ask for
+_LONGEST = 60.0  # seconds of a pause that the service did not request
 _LONGEST_ASKED = 600.0  # seconds of one that it did
 _DOUBLINGS = 30  # of a pause; by then it has reached its longest
-_LATER = (408, 425, 429)  # HTTP's ways to say: try again
+_LATER = (408, 425, 429)  # HTTP statuses that mean: retry
 _BROKEN = (  # a timeout is an OSError
     OSError,
     http.client.HTTPException,
     json.JSONDecodeError,
     UnicodeDecodeError,
 )
-_DOWN = 3  # images without an answer one after another, after which no more are tried
+_DOWN = 3  # consecutive images without an answer after which no more are tried
 
 
 class BadAnswer(BadInput):
-    """An answer that is not what was asked for."""
+    """An answer of the wrong form."""
 
 
 def is_temporary(error: Exception) -> bool:
-    """Whether another try may help: troubles of the network, and HTTP errors that say so."""
+    """Whether a retry may help: network errors, and HTTP errors that say so."""
     code = _status(error)
     if code is not None:
         return code in _LATER or code >= 500
@@ -50,13 +50,13 @@ def is_temporary(error: Exception) -> bool:
 
 
 class Calls:
-    """One function, called with patience.
+    """One function, called with retries and a rate limit.
 
     Attributes:
-        name: What is called, for messages.
-        requests: How often the function was called.
-        images: With how many images in all.
-        failures: How many of the calls failed, or left an image without a usable answer.
+        name: Name of the service, for messages.
+        requests: Number of calls.
+        images: Number of images in all calls.
+        failures: Number of calls that failed, or left an image without a usable answer.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Calls:
         self._proven = False  # there has been a good answer
 
     def __call__(self, images: Tensor, take: Take) -> dict[int, str]:
-        """Ask until all answers are taken in; gives why, for images without one in the end."""
+        """Call until all answers are processed; returns why some images have none, by row."""
         left: Sequence[int] = range(len(images))
         tries = 0
         reasons: dict[int, str] = {}
@@ -100,7 +100,7 @@ class Calls:
         }
 
     def _one_by_one(self, images: Tensor, reasons: dict[int, str], take: Take) -> dict[int, str]:
-        """Each by itself, once, unless the first few show that nothing is answered any more."""
+        """Each image alone, once, unless the first few show that the service is down."""
         left: dict[int, str] = {}
         for number, (place, before) in enumerate(reasons.items()):
             down = number == len(left) >= _DOWN
@@ -110,9 +110,9 @@ class Calls:
     def _try(
         self, images: Tensor, places: Sequence[int], take: Take
     ) -> tuple[dict[int, str], float | None]:
-        """Why some of the images have no answer after one call, and seconds to wait at least.
+        """Why some of the images have no answer after one call, and the least seconds to wait.
 
-        These are None where another try would be in vain.
+        The seconds are None where a retry cannot help.
         """
         try:
             self._function.check_room()
@@ -135,7 +135,7 @@ class Calls:
         return reasons, 0.0
 
     def _may_pass(self, error: Exception) -> bool:
-        """Whether another try may help."""
+        """Whether a retry may help."""
         if isinstance(error, BadAnswer | TookTooLong):
             return True
         if isinstance(self._temporary, tuple):
@@ -150,12 +150,12 @@ class Calls:
 
 
 def _is_the_services(error: Exception) -> bool:
-    """Whether the service or the way to it is to blame, and not the function that asks it."""
+    """Whether the service or the network failed, and not the function that calls it."""
     return _is_of_the_network(error) or _status(error) is not None
 
 
 def _is_of_the_network(error: Exception) -> bool:
-    """Whether nothing came, or something that is no JSON, such as the page of a gateway."""
+    """Whether there was no answer, or one that is not JSON, such as the page of a gateway."""
     if isinstance(error, _BROKEN):
         return True
     kinds = [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__]
@@ -163,7 +163,7 @@ def _is_of_the_network(error: Exception) -> bool:
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status, where urllib's errors and those of requests and httpx have it."""
+    """The HTTP status of an error of urllib, requests or httpx; None if it has none."""
     response = getattr(error, "response", None)
     for holder, field in ((error, "code"), (response, "status_code")):
         code = getattr(holder, field, None)
@@ -173,7 +173,7 @@ def _status(error: Exception) -> int | None:
 
 
 def _retry_after(error: Exception) -> float:
-    """Seconds that the service asks for, within bounds; 0 if it does not say."""
+    """Seconds that the service requests, within bounds; 0 if it requests none."""
     for holder in (error, getattr(error, "response", None)):
         get = getattr(getattr(holder, "headers", None), "get", None)
         said = get("Retry-After") if callable(get) else None
@@ -185,7 +185,7 @@ def _retry_after(error: Exception) -> float:
 
 
 def _seconds_until(date: str) -> float:
-    """Seconds from now to a date as HTTP writes it; 0 if it is no date."""
+    """Seconds from now to an HTTP date; 0 if it is not a date."""
     try:
         then = parsedate_to_datetime(date)
         # a zone of -0000 comes back as none

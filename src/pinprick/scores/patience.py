@@ -1,7 +1,7 @@
-"""A function that is called in a thread of its own, so that a call which hangs can be given up.
+"""Calls of a function with a timeout, in a thread of their own.
 
-Python cannot end a thread. A call that is given up goes on until it ends by itself, or until the
-process does, since its thread is a daemon. What it gives then is dropped.
+Python cannot end a thread. An abandoned call goes on until it ends by itself, or until the process
+does, since its thread is a daemon. Its result is dropped.
 """
 
 import contextvars
@@ -16,19 +16,19 @@ import torch
 from torch import Tensor
 
 THREAD = "call of a score_model"
-_MOST = 8  # calls that hang; with so many, no more are made
+_MOST = 8  # abandoned calls still running, after which no more are made
 
 Job = Callable[[], Any]
 
 
 class TookTooLong(TimeoutError):
-    """A call that was given up, or not made since too many others hang."""
+    """A call that was abandoned, or not made because too many abandoned ones still run."""
 
 
 class Patience:
-    """One function, and the seconds that a call of it may take; None for any number.
+    """One function, and the seconds that a call may take; None for no limit.
 
-    Threads are used again, since a function may keep something for each, such as a connection.
+    Threads are reused, since a function may store something per thread, such as a connection.
     """
 
     def __init__(self, function: Callable[[Tensor], Any], seconds: float | None) -> None:
@@ -37,7 +37,7 @@ class Patience:
         self._hanging: list[_Worker] = []
 
     def __call__(self, images: Tensor) -> Any:
-        """What the function gives or raises, or ``TookTooLong``."""
+        """The result or the exception of the function, or ``TookTooLong``."""
         if self._seconds is None:
             return self._function(images)
         worker = self._worker()
@@ -56,7 +56,7 @@ class Patience:
             del outcome  # it holds the error, which holds this frame, and may hold a connection
 
     def check_room(self) -> None:
-        """Raise where so many calls hang that one more would be too many."""
+        """Raise ``TookTooLong`` where too many abandoned calls still run."""
         self._hanging = [worker for worker in self._hanging if worker.thread.is_alive()]
         if len(self._hanging) >= _MOST:
             raise TookTooLong(f"{_MOST} calls are still waiting for an answer")
@@ -103,14 +103,14 @@ def _work(jobs: SimpleQueue[Job | None], outcomes: SimpleQueue[Any]) -> None:
     while (job := jobs.get()) is not None:
         try:
             outcome = job()
-        except BaseException as error:  # whatever it is, the caller is to have it
+        except BaseException as error:  # of any kind; it is raised in the caller
             outcome = _Raised(error)
         outcomes.put(outcome)
-        del job, outcome  # nothing is kept while waiting
+        del job, outcome  # so that they can be freed while waiting
 
 
 def _as_here(function: Callable[[Tensor], Any], images: Tensor) -> Job:
-    """The call with the caller's context and modes of autograd, which belong to a thread."""
+    """The call with the caller's context and autograd modes, which are per thread."""
     context = contextvars.copy_context()
     grad, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
 

@@ -1,4 +1,4 @@
-"""A function of images as something to ask: each image once, in batches of a size."""
+"""The network of a ``score_model``: cached answers, calls in batches, and what was sent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from pinprick.scores.answers import Answers, Row
 from pinprick.scores.calls import BadAnswer, Calls
 from pinprick.types import Images, Logits
 
-_TINY = 1e-30  # a probability below it is taken for it
+_TINY = 1e-30  # smaller probabilities are set to this
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What was really sent, apart from what was asked.
+    """What was sent to a service, and what was answered from the cache.
 
     Attributes:
-        asked: Images that the model was asked about.
-        cached: Those of them that were known already, or twice in the same batch.
-        images: Images in all calls; those of a call that failed count each time.
+        asked: Queries, in images.
+        cached: Queries that were cached already, or twice in the same batch.
+        images: Images in all calls; those of a failed call count each time.
         requests: Calls.
-        failures: Calls that failed.
-        unanswered: Images that were asked about and got no answer in the end.
+        failures: Failed calls.
+        unanswered: Queries without an answer in the end.
     """
 
     asked: int = 0
@@ -61,7 +61,7 @@ class Service:
         probabilities: bool,
     ) -> None:
         self._calls, self._answers, self._max_batch = calls, answers, max_batch
-        self._classes = classes  # 0 while it is not known
+        self._classes = classes  # 0 while unknown
         self._labels_only, self._probabilities = labels_only, probabilities
         self._asked = self._cached = self._unanswered = 0
 
@@ -109,7 +109,7 @@ class Service:
     def _take(
         self, keys: Sequence[bytes], known: dict[bytes, Row], answer: Any, places: Sequence[int]
     ) -> dict[int, str]:
-        """Keep what came for some images; those whose scores are no numbers have no answer."""
+        """Cache the answers for some images; returns which have scores that are not finite."""
         scores = self._read(answer, len(places))
         fit = [bool(np.isfinite(row).all()) for row in scores]
         if not any(fit):
@@ -124,7 +124,7 @@ class Service:
         return {place: reason for place, good in zip(places, fit, strict=True) if not good}
 
     def _read(self, answer: Any, count: int) -> Row:
-        """What came back as rows of scores, or a line on what is wrong with it."""
+        """The answer as rows of scores; raises ``BadAnswer`` where it has the wrong form."""
         try:
             scores = torch.as_tensor(answer).detach().cpu().double().numpy()
         except (TypeError, ValueError, RuntimeError):
@@ -173,7 +173,7 @@ class Service:
 
 
 def _no_answer(logits: Logits, reasons: dict[int, str]) -> NoAnswer:
-    """All that was answered, and why the rest was not."""
+    """The error with all answers, and the reasons for the missing ones."""
     more = f", and for {len(reasons) - 1} images more" if len(reasons) > 1 else ""
     return NoAnswer(
         f"{next(iter(reasons.values()))}{more}; "
