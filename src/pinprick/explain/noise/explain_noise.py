@@ -8,6 +8,8 @@ the two classes, a spatial test compares the groups with where the evidence is.
 All passes are counted per image.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -22,7 +24,7 @@ from pinprick.explain.noise.groups import Groups, connected_groups, join_groups,
 from pinprick.explain.noise.labels import label_effects, undecided_labels
 from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.explain.noise.shapley import shapley_values
-from pinprick.explain.noise.spatial import Spatial, spatial_test
+from pinprick.explain.noise.spatial import spatial_test
 from pinprick.explain.noise.sufficiency import add_one_by_one, measure_families, spare_pixels
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.numerical_noise import confirm, guarded, largest_noise
@@ -57,17 +59,15 @@ def explain_noise(
     classifier = as_classifier(model)
     check_scores(classifier)
     result = confirm(result, classifier)
-    maps = (true_maps, adversarial_maps, control_maps)
-    _check_maps(maps, result)
+    maps = _check_maps(result, true_maps, adversarial_maps, control_maps)
     device = classifier.device or result.images.device
     indices = torch.arange(len(result), device=result.images.device)
     size = int(result.batch_size.max()) if len(result) else 1
     explanations: list[Explanation] = []
     with classifier.frozen(), torch.inference_mode(False):
         for rows in indices.split(size) if len(result) else ():
-            part = result[rows].to(device)
-            some = [None if of is None else of[rows.to(of.device)].to(device) for of in maps]
-            explanations += _explain(part, classifier, settings, some)
+            some = None if maps is None else maps.rows(rows, device)
+            explanations += _explain(result[rows].to(device), classifier, settings, some)
     return tuple(explanations)
 
 
@@ -75,14 +75,14 @@ def _explain(
     result: AttackResult,
     model: Classifier,
     settings: NoiseSettings,
-    maps: list[Tensor | None],
+    maps: "_Maps | None",
 ) -> list[Explanation]:
     """The explanations of one batch; images without a change cost no passes."""
     changed = (result.adversarial != result.images).flatten(1).any(dim=1)
     if not changed.any():
         return assemble(result, settings, None)
     part = result[changed]
-    some = [None if of is None else of[changed] for of in maps]
+    some = None if maps is None else maps.rows(changed, changed.device)
     measured = iter(assemble(part, settings, _measure(part, model, settings, some)))
     unchanged = iter(assemble(result[~changed], settings, None))
     return [next(measured if one else unchanged) for one in changed.tolist()]
@@ -92,7 +92,7 @@ def _measure(
     result: AttackResult,
     model: Classifier,
     settings: NoiseSettings,
-    maps: list[Tensor | None],
+    maps: "_Maps | None",
 ) -> Measured:
     size = result.delta.abs().sum(dim=1)
     groups = group_pixels(result, settings)
@@ -131,6 +131,10 @@ def _measure(
     if with_path:
         steps, max_steps = settings.path_steps, settings.max_path_steps
         path = path_effects(coalitions, steps=steps, max_steps=max_steps)
+    spatial = None
+    if maps is not None:
+        three = (maps.true, maps.adversarial, maps.control)
+        spatial = spatial_test(groups, size, *three, top=settings.top)
     measured = Measured(
         groups=groups,
         size=size,
@@ -144,7 +148,7 @@ def _measure(
         path_kinds=None if path is None else label_effects(path.parts, tolerance, settings.ratio),
         stages=add_one_by_one(coalitions, shapley.effects),
         sufficiency=measure_families(coalitions, kinds),
-        spatial=_spatial(groups, size, maps, settings),
+        spatial=spatial,
         spare=spare_pixels(coalitions, result.success, settings.max_spare),
         forwards=problem.tally.forwards,
         backwards=problem.tally.backwards,
@@ -179,28 +183,39 @@ def group_pixels(result: AttackResult, settings: NoiseSettings) -> Groups:
     return join_groups(groups, result.delta.abs().sum(dim=1), settings.max_groups)
 
 
-def _spatial(
-    groups: Groups, size: PixelMaps, maps: list[Tensor | None], settings: NoiseSettings
-) -> Spatial | None:
-    true, adversarial, control = maps
-    if true is None or adversarial is None:
+@dataclass(frozen=True)
+class _Maps:
+    """The maps of a batch: clean for the label, adversarial and clean for the rival."""
+
+    true: PixelMaps
+    adversarial: PixelMaps
+    control: PixelMaps | None
+
+    def rows(self, rows: Tensor, device: torch.device) -> "_Maps":
+        def some(maps: PixelMaps) -> PixelMaps:
+            return maps[rows.to(maps.device)].to(device)
+
+        control = None if self.control is None else some(self.control)
+        return _Maps(some(self.true), some(self.adversarial), control)
+
+
+def _check_maps(
+    result: AttackResult, true: Tensor | None, adversarial: Tensor | None, control: Tensor | None
+) -> _Maps | None:
+    """The maps, checked; None without maps."""
+    given = {"true_maps": true, "adversarial_maps": adversarial, "control_maps": control}
+    given = {name: maps for name, maps in given.items() if maps is not None}
+    if not given:
         return None
-    return spatial_test(groups, size, true, adversarial, control, top=settings.top)
-
-
-def _check_maps(maps: tuple[Tensor | None, ...], result: AttackResult) -> None:
-    names = ("true_maps", "adversarial_maps", "control_maps")
-    if (maps[0] is None) != (maps[1] is None) or (maps[0] is None and maps[2] is not None):
-        given = [name for name, of in zip(names, maps, strict=True) if of is not None]
+    if true is None or adversarial is None:
         raise BadInput(
             f"pass true_maps and adversarial_maps together; got {' and '.join(given)} only"
         )
-    wanted = (len(result), *result.images.shape[2:])
-    for name, of in zip(names, maps, strict=True):
-        if of is None:
-            continue
-        if not isinstance(of, Tensor) or tuple(of.shape) != wanted:
-            shape = tuple(of.shape) if isinstance(of, Tensor) else type(of).__name__
-            raise BadInput(f"{name} must be a tensor of shape {wanted}, got {shape}")
-        if not of.isfinite().all() or (of < 0).any():
+    expected = (len(result), *result.images.shape[2:])
+    for name, maps in given.items():
+        if not isinstance(maps, Tensor) or tuple(maps.shape) != expected:
+            shape = tuple(maps.shape) if isinstance(maps, Tensor) else type(maps).__name__
+            raise BadInput(f"{name} must be a tensor of shape {expected}, got {shape}")
+        if not maps.isfinite().all() or (maps < 0).any():
             raise BadInput(f"{name} must be finite and not negative")
+    return _Maps(true, adversarial, control)
