@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from explain.nets import Bent, OwnModules, bent, drawn, own_modules, pictures, pooled, seeded
 from pinprick import BadInput, Classifier, UnknownName
-from pinprick.explain.maps.class_maps import gradcam, layercam
+from pinprick.explain.maps.class_maps import class_maps, gradcam, layercam
 from pinprick.explain.maps.guided import guided_gradcam, guided_gradients
 from pinprick.explain.maps.maps import Attribution, Maps
 
@@ -213,6 +213,11 @@ def test_says_what_is_wrong_with_what_it_was_given() -> None:
     refused("needs the layers of a network, but mine gives gradients alone", function, images)
     refused("but Pooled gives scores alone", Classifier(model.net, access="scores"), images)
     refused("batch_size must be a whole number", model, images, batch_size=0)
+
+
+def test_images_are_checked_before_their_size_chooses_the_method() -> None:
+    with pytest.raises(BadInput, match="images must be a torch tensor, got list"):
+        class_maps(pooled(), [[0.5]])  # type: ignore[arg-type]
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.trace:FutureWarning")

@@ -32,6 +32,7 @@ from pinprick.errors import BadInput
 from pinprick.explain.maps.inputs import Classes, check_inputs, choose_classes, sum_class_logits
 from pinprick.explain.maps.layers import FINE_ENOUGH, choose_layer, first_tensor, planes
 from pinprick.explain.maps.maps import SMALL, Maps
+from pinprick.intake import check_images
 from pinprick.model import Classifier, Model
 from pinprick.settings import check_choice
 from pinprick.types import Images, Labels
@@ -69,6 +70,7 @@ def class_maps(
         batch_size: Images per batch; chosen from their size by default.
     """
     if as_method(method) == "auto":
+        check_images(images)
         method = "layercam" if max(images.shape[2:]) <= SMALL else "gradcam"
     how = _METHODS[method]
     inputs = check_inputs(how.name, model, images, classes, batch_size)
