@@ -27,7 +27,7 @@ _BLOCK = 64 * 3 * 224 * 224
 
 
 class Coalitions:
-    """All images between clean and adversarial, and the model's answers for them.
+    """All images between clean and adversarial, and the model's outputs for them.
 
     Attributes:
         problem: The clean images, their random streams and the counters.

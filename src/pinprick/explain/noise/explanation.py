@@ -98,7 +98,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOutput:
-    """The model's answer for one image between clean and adversarial.
+    """The model's output for one image between clean and adversarial.
 
     Attributes:
         guess: The predicted class.
@@ -124,7 +124,7 @@ class Family:
         name: One of ``pinprick.explain.noise.sufficiency.FAMILIES``.
         size: How many groups the family has; 0 is no test.
         changed: Numbers of the groups that are changed in the tested image.
-        state: The model's answer for that image.
+        state: The model's output for that image.
         leaves: The prediction is not the true class.
         reaches: The prediction is the rival.
     """
@@ -178,7 +178,7 @@ class Explanation:
         label: The true class.
         target: The class to reach; None if untargeted.
         rival: The class that leading refers to; see ``pinprick.rivals``.
-        clean, adversarial: The model's answers for both images.
+        clean, adversarial: The model's outputs for both images.
         settings: The settings of the explanation.
         gauge: How logits became scores.
         changed_pixels, changed_elements: Number of pixels and of elements that differ.
@@ -202,7 +202,7 @@ class Explanation:
         path_steps: Points of the path integral.
         groups: In the order of their numbers.
         order: Numbers of the groups, the largest Shapley effect on the margin first.
-        stages: The model's answers for the clean image and after each group in this order.
+        stages: The model's outputs for the clean image and after each group in this order.
         families: Sufficiency and necessity; empty if no pixel changed.
         maps: Where the change lies; None without maps.
         forwards, backwards: Passes that the explanation took.

@@ -29,7 +29,7 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class Sufficiency:
-    """The model's answers for each of ``FAMILIES``.
+    """The model's outputs for each of ``FAMILIES``.
 
     Attributes:
         outputs: Per family, one row per image.
@@ -90,7 +90,7 @@ class Stages:
     Attributes:
         order: Numbers of the groups in the order in which they are added; groups that an image
             lacks come last.
-        outputs: The model's answers before the first group and after each. Stages after an image's
+        outputs: The model's outputs before the first group and after each. Stages after an image's
             last group repeat the adversarial image.
     """
 
