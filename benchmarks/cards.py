@@ -27,7 +27,7 @@ from torch import nn
 
 from pinprick import __version__, load_model
 from pinprick.files import atomic_write
-from pinprick.train.exam import take_exam
+from pinprick.train.exam import evaluate
 from pinprick.train.material import fingerprint, read_material
 from pinprick.train.plan import build_plan, describe_plan, read_plan, what_decides
 from pinprick.zoo import shipped
@@ -69,7 +69,7 @@ def main() -> None:
         assert isinstance(model.net, nn.Module)
         model.net.to(options.device)
         exam_ = read_plan(card.facts["training"]).exam
-        results = take_exam(exam_, model, material.test, seed=card.facts["seed"])
+        results = evaluate(exam_, model, material.test, seed=card.facts["seed"])
         results |= {"tested_on": fingerprint(material.test)}
         card = examined(card, results, asdict(exam_), device_name(options.device))
         path = folder / CARD if options.out is None else options.out / f"{folder.name}.json"

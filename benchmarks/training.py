@@ -52,7 +52,7 @@ def take_steps(trainer: Trainer, batches: Iterator[Batch], steps: int) -> float:
     for _, batch in zip(range(steps), batches, strict=False):
         trainer._step(trainer.plan.recipe, batch, 1.0)
         if trainer.average is not None:
-            trainer.average.follow(10_000)
+            trainer.average.update(10_000)
     if trainer.device.type == "cuda":
         torch.cuda.synchronize()
     return (time.perf_counter() - start) / steps

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from pinprick import Classifier
 from pinprick.data.dataset import Dataset
 from pinprick.robust import stay_correct, strong_pgd
-from pinprick.train.exam import FEW, Exam, take_exam
+from pinprick.train.exam import FEW, Exam, evaluate
 
 
 class Sum(nn.Module):
@@ -34,7 +34,7 @@ def even(level: int, count: int = 6) -> Dataset:
 
 def exam_of(net: nn.Module, level: int, **settings: Any) -> dict[str, Any]:
     exam = Exam(**{"exam_steps": 5, "strong_steps": 10, "l0_queries": 200, **settings})
-    return take_exam(exam, Classifier(net.eval()), even(level))
+    return evaluate(exam, Classifier(net.eval()), even(level))
 
 
 def test_few_elements_are_those_of_the_worse_of_two_attacks() -> None:

@@ -11,8 +11,7 @@ from torch.nn import functional as F
 
 from pinprick import BadInput, Streams
 from pinprick.data.dataset import Dataset
-from pinprick.train.augment import Augment
-from pinprick.train.feed import Batch, MemoryFeed
+from pinprick.train.feed import Augment, Batch, MemoryFeed
 from pinprick.train.picture_feed import PictureFeed, random_view
 
 CPU = torch.device("cpu")
@@ -112,7 +111,7 @@ def test_a_view_does_not_depend_on_the_batch(pixels: Tensor) -> None:
 
 
 def test_pictures_too_small_for_the_views_are_refused(pixels: Tensor) -> None:
-    with pytest.raises(BadInput, match="pictures of 8 x 10 are too small for crop 8 and cutout 0"):
+    with pytest.raises(BadInput, match="images of 8 x 10 are too small for crop 8 and cutout 0"):
         MemoryFeed(dataset(pixels), Augment(crop=8), CPU, seed=0)
 
 
@@ -141,7 +140,7 @@ def test_pictures_are_cut_and_brought_to_the_size_of_the_phase(pictures: Dataset
 
 @pytest.mark.slow
 def test_helper_processes_give_the_same_views(pictures: Dataset) -> None:
-    feeds = [PictureFeed(pictures, CPU, flip=True, helpers=count) for count in (0, 2)]
+    feeds = [PictureFeed(pictures, CPU, flip=True, workers=count) for count in (0, 2)]
     (first, labels), (second, others) = (joined(feed.batches(0, 5, 4, 16)) for feed in feeds)
     assert torch.equal(first, second)
     assert torch.equal(labels, others)

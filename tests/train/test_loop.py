@@ -10,7 +10,7 @@ import torch
 
 from pinprick import BadInput, load_model
 from pinprick.train import RECIPES
-from pinprick.train.exam import FEW, spread, take_exam
+from pinprick.train.exam import FEW, evaluate, evenly_spaced
 from pinprick.train.job import train_model
 from pinprick.train.loop import Trainer
 from pinprick.train.material import Material
@@ -56,7 +56,7 @@ def test_sparse_at_withstands_few_elements(plan_for: PlanMaker, digits: Material
         plan_for("standard", **options),
         plan_for("sparse_at", k_max=24, passes=4, **options),
     ):
-        facts = take_exam(plan.exam, trained(plan, half).kept_model, half.test)
+        facts = evaluate(plan.exam, trained(plan, half).final_model, half.test)
         assert facts["l0_elements"]["images"] == 40
         accuracy.append(facts["l0_elements"]["accuracy"]["10"])
     assert accuracy[1] >= accuracy[0] + 0.2
@@ -129,11 +129,11 @@ def test_norms_and_biases_have_no_weight_decay(plan_for: PlanMaker, few: Materia
 
 def test_the_running_mean_is_what_is_kept(plan_for: PlanMaker, few: Material) -> None:
     trainer = trained(plan_for("standard", epochs=1, ema=0.9), few)
-    last, kept = trainer.net.state_dict(), trainer.kept.state_dict()
-    assert trainer.kept is not trainer.net
+    last, kept = trainer.net.state_dict(), trainer.final_net.state_dict()
+    assert trainer.final_net is not trainer.net
     assert not torch.equal(last["0.weight"], kept["0.weight"])
     assert torch.allclose(last["0.weight"], kept["0.weight"], atol=0.1)
-    assert trained(plan_for("standard", epochs=1), few).kept is not None
+    assert trained(plan_for("standard", epochs=1), few).final_net is not None
 
 
 def test_a_loss_that_is_no_number_says_what_to_do(plan_for: PlanMaker, few: Material) -> None:
@@ -168,16 +168,16 @@ def test_the_model_comes_with_its_card_and_loads(
     assert facts["seconds"] > 0
     assert {"pinprick", "torch", "torchvision", "python"} <= facts["versions"].keys()
     model = load_model(f"file:{tmp_path}")
-    test = spread(few.test, 60)
+    test = evenly_spaced(few.test, 60)
     with torch.no_grad(), model.frozen():
         right = (model(test.images()).argmax(dim=1) == test.labels).float().mean().item()
     assert right == pytest.approx(facts["accuracy"], abs=1e-4)
 
 
 def test_a_few_images_are_spread_over_the_whole_set(digits: Material) -> None:
-    assert spread(digits.test, 3).indices.tolist() == [0, 99, 198]
-    assert spread(digits.test, None) is digits.test
-    assert spread(digits.test, 10_000) is digits.test
+    assert evenly_spaced(digits.test, 3).indices.tolist() == [0, 99, 198]
+    assert evenly_spaced(digits.test, None) is digits.test
+    assert evenly_spaced(digits.test, 10_000) is digits.test
 
 
 @pytest.mark.gpu
@@ -194,6 +194,6 @@ def test_a_step_never_waits_for_the_device(recipe: str, colour: Material) -> Non
             torch.cuda.set_sync_debug_mode("error")
         trainer._step(plan.recipe, next(batches), 1.0)
         assert trainer.average is not None
-        trainer.average.follow(1)
+        trainer.average.update(1)
     finally:
         torch.cuda.set_sync_debug_mode("default")

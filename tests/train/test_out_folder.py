@@ -27,7 +27,7 @@ PlanMaker = Callable[..., Plan]
 @pytest.fixture(autouse=True)
 def no_exam(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is measured is not the question here."""
-    monkeypatch.setattr(job, "take_exam", lambda *_, **__: {"accuracy": 0.5})
+    monkeypatch.setattr(job, "evaluate", lambda *_, **__: {"accuracy": 0.5})
 
 
 @pytest.fixture

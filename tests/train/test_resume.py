@@ -15,12 +15,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from pinprick import BadInput, load_model
-from pinprick.train.checkpoint import CHECKPOINT, Writer, read_checkpoint
-from pinprick.train.exam import take_exam
+from pinprick.train.checkpoint import CHECKPOINT, CheckpointWriter, read_checkpoint
+from pinprick.train.exam import evaluate
 from pinprick.train.job import finish, train_epochs, train_model
 from pinprick.train.loop import Trainer
 from pinprick.train.material import Material, read_material
-from pinprick.train.optimise import make_optimiser, read_state, write_state
+from pinprick.train.optimise import load_optimiser, make_optimiser, optimiser_tensors
 from pinprick.train.plan import Plan, describe_plan
 from pinprick.train.schedule import Schedule
 from pinprick.zoo.nets import build_net
@@ -128,7 +128,7 @@ def test_a_training_stopped_after_an_epoch_goes_on_as_before(
 
 def test_a_checkpoint_comes_back_as_it_was_written(tmp_path: Path) -> None:
     tensors = {"a": torch.rand(3, 4), "b": torch.tensor(7), "c": torch.zeros(0)}
-    writer = Writer(tmp_path / CHECKPOINT)
+    writer = CheckpointWriter(tmp_path / CHECKPOINT)
     writer.write(tensors, {"epoch": 1, "share": 0.1})
     writer.wait()
     writer.close()
@@ -274,7 +274,7 @@ def test_8_bit_weights_are_measured_as_they_are_stored(
     plan = plan_for("standard", epochs=1, ema=0.5, exam_images=100)
     card = train_model(plan, few, tmp_path, store="int8")
     model = load_model(f"file:{tmp_path}")
-    again = take_exam(plan.exam, model, few.test, seed=plan.seed)
+    again = evaluate(plan.exam, model, few.test, seed=plan.seed)
     assert again == {key: card.facts[key] for key in again}
     assert card.facts["weights"] == "int8"
 
@@ -286,7 +286,7 @@ def test_weights_too_large_for_16_bits_are_said_and_not_lost(
     trainer = Trainer(plan, few, "cpu")
     list(train_epochs(trainer, few, tmp_path))
     with torch.no_grad():
-        next(trainer.kept.parameters()).mul_(1e9)
+        next(trainer.final_net.parameters()).mul_(1e9)
     with pytest.raises(BadInput, match="has values too large for 16 bits; save it without half"):
         finish(trainer, few, tmp_path, store="float16")
     assert (tmp_path / CHECKPOINT).exists()
@@ -332,8 +332,8 @@ def test_momentum_is_taken_up_in_the_layout_of_its_weight() -> None:
     optimiser = make_optimiser(net, Schedule())
     net(torch.rand(1, 4, 5, 5)).sum().backward()
     optimiser.step()
-    kept = {name: value.contiguous() for name, value in write_state(optimiser).items()}
-    read_state(optimiser, kept)
+    kept = {name: value.contiguous() for name, value in optimiser_tensors(optimiser).items()}
+    load_optimiser(optimiser, kept)
     buffer = optimiser.state[net.weight]["momentum_buffer"]
     assert buffer.stride() == net.weight.stride()
     assert torch.equal(buffer, kept["optimiser/0/momentum_buffer"])

@@ -88,10 +88,9 @@ def main(
     from pinprick.cli.folder import as_json, open_folder
     from pinprick.cli.place import find_device
     from pinprick.cli.train_output import describe_epoch, print_card, show_epochs
-    from pinprick.train.job import finish, finished, train_epochs
+    from pinprick.train.job import finish, finished, lost_weights, train_epochs
     from pinprick.train.loop import Trainer
     from pinprick.train.material import read_material
-    from pinprick.train.out_folder import lost_weights
     from pinprick.train.plan import build_plan
     from pinprick.train.presets import DATA
     from pinprick.zoo.from_card import check_net

@@ -1,4 +1,4 @@
-"""What is measured of a network at the end, for its card: in float32, on test images."""
+"""The final measurements of a trained network for its card: in float32, on test images."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from pinprick.run import attack_batches
 from pinprick.settings import Settings, pixel_distance, setting
 from pinprick.types import Mask
 
-FEW = (10, 24)  # elements at which l0 accuracy is told
+FEW = (10, 24)  # elements at which l0 accuracy is measured
 _BLOCK = 1000  # images read at a time
 
 
@@ -52,32 +52,36 @@ class Exam(Settings):
         return "training"
 
 
-def take_exam(exam: Exam, model: Classifier, test: Dataset, *, seed: int = 0) -> dict[str, Any]:
+def evaluate(exam: Exam, model: Classifier, test: Dataset, *, seed: int = 0) -> dict[str, Any]:
     """Accuracy, l-infinity accuracy and l0 accuracy, each with what it was measured on."""
-    few = spread(test, exam.exam_images)
+    few = evenly_spaced(test, exam.exam_images)
     with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=False):
-        facts, left = _plain(exam, model, few, seed)
+        facts, left = _plain_pgd(exam, model, few, seed)
     with torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=False):
-        # images leave these attacks, and each size of batch would be tried out anew
+        # batches shrink during these attacks, and each new size would be benchmarked again
         if exam.strong_images:
-            facts["strong_pgd"] = _strong(exam, model, few, left, seed)
+            facts["strong_pgd"] = _strong_pgd(exam, model, few, left, seed)
         if exam.l0_images:
-            facts["l0_elements"] = _few_elements(exam, model, spread(test, exam.l0_images), seed)
+            facts["l0_elements"] = _few_elements(
+                exam, model, evenly_spaced(test, exam.l0_images), seed
+            )
     return facts
 
 
-def spread(data: Dataset, count: int | None) -> Dataset:
-    """``count`` images at even distances over the set, so that every class has its share."""
+def evenly_spaced(data: Dataset, count: int | None) -> Dataset:
+    """``count`` images at even distances over the set, so that all classes are represented."""
     if count is None or count >= len(data):
         return data
-    return data[_spread_rows(len(data), count)]
+    return data[_evenly_spaced_rows(len(data), count)]
 
 
-def _spread_rows(total: int, count: int) -> Tensor:
+def _evenly_spaced_rows(total: int, count: int) -> Tensor:
     return torch.arange(count) * total // count if count < total else torch.arange(total)
 
 
-def _plain(exam: Exam, model: Classifier, few: Dataset, seed: int) -> tuple[dict[str, Any], Mask]:
+def _plain_pgd(
+    exam: Exam, model: Classifier, few: Dataset, seed: int
+) -> tuple[dict[str, Any], Mask]:
     """Accuracy without an attack and under PGD, and which images PGD left correct."""
     pgd = plain_pgd(exam.exam_eps, exam.exam_steps, exam.exam_step_size)
     right, left = 0, []
@@ -88,7 +92,7 @@ def _plain(exam: Exam, model: Classifier, few: Dataset, seed: int) -> tuple[dict
             model,
             part.images(model),
             part.labels,
-            **_how(model, part, seed),
+            **_shared_arguments(model, part, seed),
         ):
             right += int(result.correct.sum())
             left.append(~result.success)
@@ -107,7 +111,9 @@ def _plain(exam: Exam, model: Classifier, few: Dataset, seed: int) -> tuple[dict
     return facts, stood
 
 
-def _strong(exam: Exam, model: Classifier, few: Dataset, left: Mask, seed: int) -> dict[str, Any]:
+def _strong_pgd(
+    exam: Exam, model: Classifier, few: Dataset, left: Mask, seed: int
+) -> dict[str, Any]:
     """Accuracy under the worst case of PGD and the stronger one, and under PGD on the same images.
 
     Args:
@@ -117,11 +123,16 @@ def _strong(exam: Exam, model: Classifier, few: Dataset, left: Mask, seed: int) 
         left: Which of them it left correct.
         seed: Of the random streams.
     """
-    rows = _spread_rows(len(few), exam.strong_images)
+    rows = _evenly_spaced_rows(len(few), exam.strong_images)
     pgd = strong_pgd(exam.exam_eps, exam.strong_steps, exam.strong_restarts)
     part = few[rows]
     stood = stay_correct(
-        pgd, model, part.images(model), part.labels, among=left[rows], **_how(model, part, seed)
+        pgd,
+        model,
+        part.images(model),
+        part.labels,
+        among=left[rows],
+        **_shared_arguments(model, part, seed),
     )
     return {
         "accuracy": _mean(stood),
@@ -138,7 +149,7 @@ def _strong(exam: Exam, model: Classifier, few: Dataset, left: Mask, seed: int) 
 def _few_elements(exam: Exam, model: Classifier, few: Dataset, seed: int) -> dict[str, Any]:
     """Accuracy with few elements changed: by Pinprick, and by the worst case with Sparse-RS."""
     images, labels = few.images(model), few.labels
-    how = _how(model, few, seed)
+    how = _shared_arguments(model, few, seed)
     needed = torch.cat(
         [
             result.needed_elements
@@ -150,7 +161,7 @@ def _few_elements(exam: Exam, model: Classifier, few: Dataset, seed: int) -> dic
     gradients = {k: needed > k for k in FEW}
     worst: dict[int, Mask] = {}
     left = torch.ones(len(few), dtype=torch.bool)
-    for k in sorted(FEW):  # who is fooled by k elements is fooled by more
+    for k in sorted(FEW):  # an image that k elements fool is fooled by more
         left = left & gradients[k]
         if exam.l0_queries:
             search = SparseRS(k=k, unit="elements", queries=exam.l0_queries)
@@ -167,7 +178,7 @@ def _few_elements(exam: Exam, model: Classifier, few: Dataset, seed: int) -> dic
     }
 
 
-def _how(model: Classifier, data: Dataset, seed: int) -> dict[str, Any]:
+def _shared_arguments(model: Classifier, data: Dataset, seed: int) -> dict[str, Any]:
     """The arguments that every attack of the exam shares."""
     on_gpu = model.device is not None and model.device.type == "cuda"
     batch_size = _BLOCK if on_gpu and data.pixels is not None else None

@@ -1,10 +1,9 @@
 """Passes of a network in training as CUDA graphs, so that the GPU never waits for Python.
 
-A network for small pictures has hundreds of kernels of a few microseconds each, and Python is not
-quick enough to start them. A graph is recorded once for a batch of one shape and replayed from
-then on, with weights and statistics of batch norm read and written where they are. Two graphs are
-kept: the step needs gradients of the weights, and the attack of the images alone, which is a third
-less work.
+A network for small images has hundreds of kernels of a few microseconds each, and Python is too
+slow to start them. A graph is recorded once per shape of a batch and then replayed. It reads and
+writes weights and statistics of batch norm in place. There are two graphs: the step needs gradients
+of the weights, the attack only of the images, which is a third less work.
 """
 
 import warnings
@@ -20,8 +19,7 @@ class GraphedPasses:
     """A network's passes in training mode, for the attack and for the step.
 
     Args:
-        net: In training mode whenever one is asked for, on a GPU, with parameters that stay where
-            they are in memory.
+        net: The network, on a GPU and in training mode; its parameters must stay in place.
         like: The network as a classifier, for its preprocessing.
         double: Whether the step is on twice as many images as the attack.
     """
@@ -29,17 +27,17 @@ class GraphedPasses:
     def __init__(self, net: nn.Module, like: Classifier, *, double: bool = False) -> None:
         self._net, self._like, self._double = net, like, double
         self._shape: torch.Size | None = None
-        self._kept: tuple[Classifier, Classifier] | None = None
+        self._cached: tuple[Classifier, Classifier] | None = None
         _expect_other_stream()
 
     def for_batch(self, images: Images) -> tuple[Classifier, Classifier]:
-        """The attack's model and the step's for batches of this shape; the last one's are kept."""
-        if self._kept is None or images.shape != self._shape:
-            self._kept = None  # its memory first
+        """The attack's model and the step's for batches of this shape; the last two are cached."""
+        if self._cached is None or images.shape != self._shape:
+            self._cached = None  # frees its memory first
             stepped = torch.cat((images, images)) if self._double else images
-            self._kept = self._model(images, False), self._model(stepped, True)
+            self._cached = self._model(images, False), self._model(stepped, True)
             self._shape = images.shape
-        return self._kept
+        return self._cached
 
     def _model(self, images: Images, weights: bool) -> Classifier:
         graph = _record(self._net, images, weights)
@@ -55,7 +53,7 @@ def _record(net: nn.Module, images: Images, weights: bool) -> nn.Module:
         for parameter, _ in wanted:
             parameter.requires_grad_(weights)
         graph = _HalfPrecision(net)
-        with warnings.catch_warnings():  # the first backward pass makes a context, and says so
+        with warnings.catch_warnings():  # the first backward pass creates a context, with a warning
             warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
             torch.cuda.make_graphed_callables(graph, (sample,))  # replaces its forward
     finally:  # recording runs the network a few times
@@ -68,14 +66,14 @@ def _record(net: nn.Module, images: Images, weights: bool) -> nn.Module:
 
 
 def _expect_other_stream() -> None:
-    """No warning that weights get gradients from the stream that a graph was recorded on."""
+    """Turn off the warning that gradients come from the stream of the recording."""
     warn = getattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch", None)
     if warn is not None:  # since torch 2.10
         warn(False)
 
 
 class _HalfPrecision(nn.Module):
-    """A network in bfloat16; casts are not kept, as a graph may use nothing made outside it."""
+    """A network in bfloat16; casts are not cached: a graph may not use tensors from outside."""
 
     def __init__(self, net: nn.Module) -> None:
         super().__init__()
@@ -88,7 +86,7 @@ class _HalfPrecision(nn.Module):
 
 
 class _Replay(nn.Module):
-    """A graph whose answer stays after the next replay."""
+    """A graph that copies its output, which the next replay would overwrite."""
 
     def __init__(self, graph: nn.Module) -> None:
         super().__init__()

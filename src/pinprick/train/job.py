@@ -1,4 +1,4 @@
-"""A training from beginning to end: taken up where it was left, measured, saved with its card."""
+"""A training from start to end: resumed where it stopped, measured, saved with its card."""
 
 import platform
 from collections.abc import Callable, Iterator
@@ -11,16 +11,17 @@ import torchvision
 from torch import nn
 
 from pinprick import __version__
-from pinprick.errors import BadInput
-from pinprick.train.checkpoint import CHECKPOINT, Writer, read_checkpoint
-from pinprick.train.exam import take_exam
+from pinprick.errors import BadInput, first_few, one_line
+from pinprick.files import writing
+from pinprick.train.checkpoint import CHECKPOINT, CheckpointWriter, read_checkpoint
+from pinprick.train.exam import evaluate
 from pinprick.train.loop import Tick, Trainer
 from pinprick.train.material import Material, fingerprint
-from pinprick.train.out_folder import check_folder, holds_model
 from pinprick.train.plan import Plan, describe_plan, difference, what_decides
 from pinprick.train.progress import Epoch, Progress
+from pinprick.zoo import load_file
 from pinprick.zoo.card import ModelCard, read_card_file
-from pinprick.zoo.saved_folder import CARD, save_model
+from pinprick.zoo.saved_folder import CARD, foreign_files, save_model, weights_files
 from pinprick.zoo.weights import Store, from_stored, to_stored
 
 
@@ -37,14 +38,14 @@ def train_model(
 ) -> ModelCard:
     """Train as ``plan`` says and save network and card to ``out``; gives the card.
 
-    A training that was begun in ``out`` is taken up after its last whole epoch, with the same
-    outcome as if it had not been stopped.
+    A training that was begun in ``out`` is resumed after its last complete epoch, with the same
+    outcome as if it had not stopped.
 
     Args:
-        plan: What is to be done.
+        plan: What to train, and how.
         material: The data that the plan names.
         out: Folder for the checkpoint, the weights and the card.
-        device: Where to train.
+        device: Device to train on.
         on_epoch: Called after each epoch.
         tick: Called after each step with the steps done and the steps of the epoch.
         half: The same as ``store="float16"``.
@@ -64,11 +65,11 @@ def train_model(
 def finished(
     plan: Plan, material: Material, out: Path, *, store: Store = "float32"
 ) -> ModelCard | None:
-    """The card in ``out`` if this training has ended there; None if it is still to be done.
+    """The card in ``out`` if this training is finished there; None if it is not.
 
-    A folder that this training did not make is refused, and nothing in it is touched.
+    A folder of another training is refused, and nothing in it is changed.
     """
-    begun = check_folder(out)
+    begun = _was_begun(out)
     path = out / CARD
     if not path.exists():
         return None
@@ -82,10 +83,49 @@ def finished(
     there = {key: card.facts.get(name) for key, name in names.items()}
     if there["plan"] is None:
         raise BadInput(f"{out} holds a model already, from elsewhere; choose another folder")
-    what = _what(plan, material)
-    if other := _other(there, what if begun else {**what, "weights": store}):
+    wanted = _identity(plan, material)
+    if other := _difference(there, wanted if begun else {**wanted, "weights": store}):
         raise BadInput(f"{out} holds a model of another training ({other}); choose another folder")
-    return card if not begun and holds_model(out) else None
+    return card if not begun and _holds_model(out) else None
+
+
+def _was_begun(out: Path) -> bool:
+    """Whether ``out`` holds a checkpoint; ``BadInput`` for a folder of something else.
+
+    A folder with a checkpoint or a card holds a training, and may hold other files beside it. A
+    folder with neither must be empty, except for hidden files.
+    """
+    if not out.is_dir():
+        return False
+    if foreign := foreign_files(out):
+        raise BadInput(
+            f"{out} holds files of another model ({first_few(foreign)}); choose another folder"
+        )
+    begun = (out / CHECKPOINT).exists()
+    if not begun and not (out / CARD).exists():
+        names = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
+        if names:
+            raise BadInput(
+                f"{out} holds files that no training made ({first_few(names)}); "
+                "choose another folder"
+            )
+    return begun
+
+
+def _holds_model(out: Path) -> bool:
+    """Whether ``out`` holds a model; ``BadInput`` where its weights do not belong to its card."""
+    if not weights_files(out):
+        return False
+    try:
+        load_file.load(str(out))
+    except BadInput as error:
+        raise BadInput(f"{error}; to train again, move the weights away") from None
+    return True
+
+
+def lost_weights(out: Path) -> bool:
+    """Whether a training was finished in ``out`` and its weights have been removed."""
+    return (out / CARD).exists() and not (out / CHECKPOINT).exists() and not weights_files(out)
 
 
 def train_epochs(
@@ -93,27 +133,25 @@ def train_epochs(
 ) -> Iterator[Epoch]:
     """The epochs that are left, with a checkpoint in ``out`` after each."""
     path = out / CHECKPOINT
-    what = _what(trainer.plan, material)
-    try:
+    identity = _identity(trainer.plan, material)
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"cannot write to {out}: {error.strerror or error}") from None
     if path.exists():
-        take_up(trainer, path, what)
-    writer = Writer(path)
+        _resume(trainer, path, identity)
+    writer = CheckpointWriter(path)
     try:
         for epoch in trainer.epochs(tick):
-            writer.write(trainer.tensors(), {**what, "progress": asdict(trainer.progress)})
+            writer.write(trainer.tensors(), {**identity, "progress": asdict(trainer.progress)})
             yield epoch
         writer.wait()
     finally:
         writer.close()
 
 
-def take_up(trainer: Trainer, path: Path, what: dict[str, Any]) -> None:
-    """Bring the trainer to where the checkpoint at ``path`` left off, if it is of the same plan."""
+def _resume(trainer: Trainer, path: Path, identity: dict[str, Any]) -> None:
+    """Restore the trainer from the checkpoint at ``path``, if it is of the same training."""
     tensors, record = read_checkpoint(path)
-    if other := _other(record, what):
+    if other := _difference(record, identity):
         raise BadInput(
             f"{path} is of a training with other settings ({other}); "
             "choose another folder, or delete it to begin again"
@@ -122,16 +160,15 @@ def take_up(trainer: Trainer, path: Path, what: dict[str, Any]) -> None:
         trainer.restore(tensors)
         trainer.progress = Progress(**record["progress"])
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        raise BadInput(f"{path} does not fit {trainer.plan.net} ({reason})") from None
+        raise BadInput(f"{path} does not fit {trainer.plan.net} ({one_line(error)})") from None
 
 
 def finish(
     trainer: Trainer, material: Material, out: Path, *, store: Store = "float32"
 ) -> ModelCard:
-    """Measure the network and save it with its card; the checkpoint has done its work."""
+    """Measure the network, save it with its card, and remove the checkpoint."""
     plan, progress = trainer.plan, trainer.progress
-    _round(trainer.kept, store)
+    _round(trainer.final_net, store)
     facts: dict[str, Any] = {
         "data": material.name,
         "train_data": material.train_words or material.train.source,
@@ -140,7 +177,7 @@ def finish(
         "seed": plan.seed,
         "epochs": progress.epochs,
         "rollbacks": progress.rollbacks,
-        **take_exam(plan.exam, trainer.kept_model, material.test, seed=plan.seed),
+        **evaluate(plan.exam, trainer.final_model, material.test, seed=plan.seed),
         "seconds": round(progress.seconds, 1),
         "device": _device_name(trainer.device),
         "training": describe_plan(plan),
@@ -155,13 +192,13 @@ def finish(
         },
     }
     card = replace(trainer.card, facts=facts)
-    save_model(trainer.kept, card, out, store=store)
+    save_model(trainer.final_net, card, out, store=store)
     (out / CHECKPOINT).unlink(missing_ok=True)
     return card
 
 
-def _what(plan: Plan, material: Material) -> dict[str, Any]:
-    """All that decides which network comes out and what is measured of it, as plain data."""
+def _identity(plan: Plan, material: Material) -> dict[str, Any]:
+    """Everything that decides the network and its measurements, as plain data."""
     return {
         "plan": describe_plan(plan),
         "data": fingerprint(material.train),
@@ -169,19 +206,19 @@ def _what(plan: Plan, material: Material) -> dict[str, Any]:
     }
 
 
-def _other(there: dict[str, Any], what: dict[str, Any]) -> str:
-    """What makes the training ``there`` another one, in words; empty if it is the same.
+def _difference(there: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """How the training ``there`` differs from the wanted one, in words; empty if it does not.
 
-    Of the plan, what ``there`` lacks is at its default; what else it lacks was not written down
-    yet when it was made, and is not held against it.
+    Settings that its plan lacks are at their defaults. Other entries that it lacks are younger than
+    it, and do not count.
     """
-    found = {key: what[key] if there.get(key) is None else there[key] for key in what}
+    found = {key: wanted[key] if there.get(key) is None else there[key] for key in wanted}
     found |= {"plan": what_decides(there.get("plan")), "data": there.get("data")}
-    return difference(found, {**what, "plan": what_decides(what["plan"])})
+    return difference(found, {**wanted, "plan": what_decides(wanted["plan"])})
 
 
 def _round(net: nn.Module, store: Store) -> None:
-    """Bring every weight to what is stored of it, so that what is measured is what is saved."""
+    """Round every weight to its stored value, so that the saved network is the measured one."""
     stored = from_stored(to_stored(net.state_dict(), store), "the network")
     with torch.no_grad():
         for name, tensor in net.state_dict().items():

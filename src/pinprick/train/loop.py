@@ -1,7 +1,7 @@
-"""The loop: perturb a batch as the recipe says, take a step, and look at what came of an epoch.
+"""The training loop: perturb a batch as the recipe says, take a step, validate after each epoch.
 
-Nothing in a step waits for the device: losses are added up there and read once an epoch. Random
-numbers follow from seed, epoch and image, so an epoch depends on nothing but the weights before it.
+No step waits for the device: losses are summed there and read once per epoch. Random numbers follow
+from seed, epoch and image, so an epoch depends only on the weights before it.
 """
 
 import hashlib
@@ -18,39 +18,38 @@ from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.model import Classifier
 from pinprick.problem import Problem
-from pinprick.train.augment import Augment
-from pinprick.train.exam import spread
-from pinprick.train.feed import Batch, Feed, MemoryFeed
+from pinprick.train.exam import evenly_spaced
+from pinprick.train.feed import Augment, Batch, Feed, MemoryFeed
 from pinprick.train.graphs import GraphedPasses
 from pinprick.train.material import Material
 from pinprick.train.optimise import (
     Average,
     half_precision,
+    load_optimiser,
     make_optimiser,
-    read_state,
+    optimiser_tensors,
     set_lr,
     step_loss,
     tuned,
-    write_state,
 )
 from pinprick.train.picture_feed import PictureFeed
 from pinprick.train.plan import Plan
-from pinprick.train.progress import Epoch, Progress, Watch
+from pinprick.train.progress import Epoch, Progress, Validation
 from pinprick.train.recipes.recipe import Recipe
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.from_card import build, wrap_net
 
-Tick = Callable[[int, int], None]  # steps done and steps in all of the epoch
+Tick = Callable[[int, int], None]  # steps done, and steps of the epoch
 
 
 class Trainer:
-    """A network in training: weights, optimiser, batches, and how far it has come.
+    """A network in training: weights, optimiser, batches and progress.
 
     Attributes:
-        plan: What is to be done.
+        plan: What to train, and how.
         card: The network's card, without facts.
-        net: The network; ``kept`` is its running mean where the plan asks for one.
-        progress: How far it has come.
+        net: The network in training.
+        progress: The epochs so far.
     """
 
     def __init__(self, plan: Plan, material: Material, device: torch.device | str) -> None:
@@ -74,25 +73,25 @@ class Trainer:
         graphs = self.device.type == "cuda" and schedule.graphs and not schedule.compile
         double = schedule.trades is not None
         self._passes = GraphedPasses(self.net, self.model, double=double) if graphs else None
-        self._test = self._watch(material.test)
-        self._train = self._watch(material.train) if plan.recipe.guarded() else None
+        self._test = self._validation(material.test)
+        self._train = self._validation(material.train) if plan.recipe.guarded() else None
         self.progress = Progress()
 
     @property
-    def kept(self) -> nn.Module:
-        """The network that is measured and saved."""
+    def final_net(self) -> nn.Module:
+        """The network that is measured and saved: averaged, where the plan asks for it."""
         return self.net if self.average is None else self.average.net
 
     @property
-    def kept_model(self) -> Classifier:
-        return wrap_net(self.kept, self.card, self.plan.net)
+    def final_model(self) -> Classifier:
+        return wrap_net(self.final_net, self.card, self.plan.net)
 
-    def _watch(self, data: Dataset) -> Watch:
-        few = spread(data, self.plan.schedule.watch_images)
-        return Watch(few, self.model, self.device, self.plan.seed)
+    def _validation(self, data: Dataset) -> Validation:
+        few = evenly_spaced(data, self.plan.schedule.watch_images)
+        return Validation(few, self.model, self.device, self.plan.seed)
 
     def epochs(self, tick: Tick | None = None) -> Iterator[Epoch]:
-        """Train what is left of the plan, epoch for epoch; those taken back are given too."""
+        """Train the epochs that are left; those that are rolled back are given too."""
         while self.progress.epochs < self.plan.schedule.epochs and not self.progress.stopped:
             before = self.tensors() if self._train is not None else None
             epoch = self._epoch(tick)
@@ -100,26 +99,30 @@ class Trainer:
                 epoch = Epoch(**{**asdict(epoch), "rolled_back": True})
                 self._roll_back(before)
             else:
-                self._go_on(epoch)
+                self._accept(epoch)
             self.progress.seconds = epoch.seconds
             self.progress.history.append(asdict(epoch))
             yield epoch
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that the next epoch depends on, in memory of its own."""
+        """A copy of everything that the next epoch depends on."""
         nets = {"net": self.net} | ({"average": self.average.net} if self.average else {})
-        found = {f"{key}/{name}": value for key, net in nets.items() for name, value in _state(net)}
-        found |= write_state(self.optimiser)
+        found = {
+            f"{key}/{name}": value
+            for key, net in nets.items()
+            for name, value in _named_tensors(net)
+        }
+        found |= optimiser_tensors(self.optimiser)
         return {name: tensor.detach().clone() for name, tensor in found.items()}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Go back to what ``tensors`` gave."""
+        """Return to the state that ``tensors`` gave."""
         nets = {"net": self.net} | ({"average": self.average.net} if self.average else {})
         with torch.no_grad():
             for key, net in nets.items():
-                for name, value in _state(net):
+                for name, value in _named_tensors(net):
                     value.copy_(tensors[f"{key}/{name}"])
-        read_state(self.optimiser, tensors)
+        load_optimiser(self.optimiser, tensors)
 
     def _epoch(self, tick: Tick | None) -> Epoch:
         plan, schedule, number = self.plan, self.plan.schedule, self.progress.epochs
@@ -142,12 +145,12 @@ class Trainer:
                 loss += one_loss
                 right += one_right
                 if self.average is not None:
-                    self.average.follow(number * steps + step)
+                    self.average.update(number * steps + step)
                 if tick is not None:
                     tick(step + 1, steps)
         probe = plan.recipe.probe(plan.exam.exam_eps)
-        accuracy = self._test.accuracy(self.kept_model)
-        robust = self._test.robust_accuracy(self.kept_model, probe)
+        accuracy = self._test.accuracy(self.final_model)
+        robust = self._test.robust_accuracy(self.final_model, probe)
         watched = None if self._train is None else self._train.robust_accuracy(self.model, probe)
         return Epoch(
             number=number + 1,
@@ -161,7 +164,7 @@ class Trainer:
         )
 
     def _step(self, recipe: Recipe, batch: Batch, strength: float) -> tuple[Tensor, Tensor]:
-        """One step of the optimiser; gives the loss and how many were right, on the device."""
+        """One step of the optimiser; gives the loss and the correct predictions, on the device."""
         labels, schedule = batch.labels, self.plan.schedule
         attacked, stepper = self.model, self._stepper
         if self._passes is not None:
@@ -171,7 +174,9 @@ class Trainer:
             images = recipe.perturb(problem, strength).detach()
         if schedule.trades is not None:
             images = torch.cat((images, batch.images))
-        with half_precision(self.device):  # and anew, in case the attack cast them without gradient
+        with half_precision(
+            self.device
+        ):  # cast again: the attack may have cast them without gradient
             logits = stepper(images).float()
             loss = step_loss(logits, labels, schedule)
         self.optimiser.zero_grad(set_to_none=True)
@@ -180,7 +185,7 @@ class Trainer:
         return loss.detach(), (logits[: len(labels)].detach().argmax(dim=1) == labels).sum()
 
     def _recipe(self) -> Recipe:
-        """The plan's recipe, more careful by a degree for each epoch taken back."""
+        """The plan's recipe, made more careful once per epoch rolled back."""
         recipe = self.plan.recipe
         for _ in range(self.progress.rollbacks):
             recipe = recipe.careful() or recipe
@@ -196,7 +201,7 @@ class Trainer:
         self.progress.stopped = self._recipe().careful() is None
         self.progress.rollbacks += 1
 
-    def _go_on(self, epoch: Epoch) -> None:
+    def _accept(self, epoch: Epoch) -> None:
         if not math.isfinite(epoch.loss):
             raise BadInput(
                 f"the loss is no longer a number in epoch {epoch.number}; "
@@ -217,11 +222,11 @@ def _make_feed(plan: Plan, data: Dataset, card: ModelCard, device: torch.device)
     return MemoryFeed(data, augment, device, seed=plan.seed)
 
 
-def _state(net: nn.Module) -> list[tuple[str, Tensor]]:
+def _named_tensors(net: nn.Module) -> list[tuple[str, Tensor]]:
     return list(net.state_dict().items())
 
 
 def _seed(seed: int, use: str) -> int:
-    """A seed of its own for each use, from the seed of the plan."""
+    """A separate seed per use, from the seed of the plan."""
     digest = hashlib.blake2b(f"{seed}: {use}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1

@@ -1,8 +1,13 @@
-"""What a network is trained and tested on, and the card that follows from it.
+"""The images that a network is trained and tested on, and its card without facts.
 
-Sets are named as for ``load_subset``; beside them, one ``.safetensors`` file may hold all four of
-``train_images``, ``train_labels``, ``test_images`` and ``test_labels`` (8-bit, batch x channel x
-height x width, and whole numbers), with ``name`` and ``classes`` (a JSON list) in its metadata.
+Sets are named as for ``load_subset``. A set with two splits is trained on one and tested on the
+other. The brackets behind its name choose training images; a choice of classes also applies to the
+test split. Where there is no test split, a fifth of the images is drawn and held out. No test image
+is trained on.
+
+One ``.safetensors`` file may also hold all four of ``train_images``, ``train_labels``,
+``test_images`` and ``test_labels`` (8-bit, batch x channel x height x width, and integers), with
+``name`` and ``classes`` (a JSON list) in its metadata.
 """
 
 import zlib
@@ -14,18 +19,19 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from pinprick.data.dataset import Dataset
-from pinprick.data.select import load_subset
+from pinprick.data.select import apply_step, load_subset
 from pinprick.data.sets.tensors import check_tensors
-from pinprick.data.subset import describe, parse
+from pinprick.data.subset import Draw, OfClass, Subset, describe, parse
 from pinprick.errors import BadInput
 from pinprick.json_text import read_json
-from pinprick.train.splits import read_parts, with_classes
+from pinprick.train.splits import has_splits, with_classes, without
 from pinprick.zoo.card import ModelCard
 from pinprick.zoo.nets import NETS
 
 _TENSORS = ("train_images", "train_labels", "test_images", "test_labels")
 _CROP = 0.875  # side of the crop over the short side that a picture is brought to
 _PICTURE = 224  # pixels, where nothing says another size
+_HELD_OUT = 5  # one image in so many is a test image
 Statistics = tuple[tuple[float, ...] | None, tuple[float, ...] | None]
 
 STATISTICS: dict[str, Statistics] = {
@@ -42,10 +48,10 @@ class Material:
     """Training and test images of one set.
 
     Attributes:
-        name: What the set is called, which presets go by.
+        name: Name of the set, which presets go by.
         train, test: Its two splits.
-        train_words, test_words: Which images these are, as ``load_subset`` reads it.
-        remark: What was decided about the test images; empty if they are the set's own split.
+        train_words, test_words: Which images these are, in the words of ``load_subset``.
+        remark: Which images were held out or left out; empty if none.
     """
 
     name: str
@@ -77,7 +83,7 @@ class Material:
 
         Args:
             net: Name of the network.
-            size: Side of the square that picture files are brought to; None for the network's.
+            size: Side of the square that picture files are resized to; None for the network's.
         """
         design, pixels = NETS.get(net), self.train.pixels
         if pixels is None:
@@ -118,17 +124,6 @@ class Material:
         return _rounded(mean), _rounded(std.clamp(min=0.01))
 
 
-def fingerprint(part: Dataset) -> str:
-    """A short text that is another one when the images are: pixels, or files by name and size."""
-    check = zlib.crc32(part.labels.numpy().tobytes())
-    if part.pixels is not None:
-        check = zlib.crc32(part.pixels.contiguous().numpy().data, check)
-    else:
-        files = "\n".join(f"{file.name} {_bytes(file)}" for file in part.files)
-        check = zlib.crc32(files.encode("utf-8", "surrogateescape"), check)
-    return f"{len(part)} images, {check:08x}"
-
-
 def read_material(
     name: str, *, root: str | Path | None = None, test: str | None = None
 ) -> Material:
@@ -141,12 +136,49 @@ def read_material(
             and where it has none, a fifth of the images, held out of training.
     """
     if not name.endswith(".safetensors") or ":" in name:
-        return Material(**vars(read_parts(name, root=root, test=test)))
+        return _read_set(name, root=root, test=test)
     material = read_tensor_file(Path(name).expanduser())
     if test is None:
         return material
     train, held = with_classes(material.train, load_subset(test, root=root))
     return replace(material, train=train, test=held, test_words=describe(parse(test)))
+
+
+def _read_set(text: str, *, root: str | Path | None, test: str | None) -> Material:
+    """The training images that ``text`` names, and the test images: of ``test``, or by the rule."""
+    chosen = parse(text, split="")
+    own_test = has_splits(chosen.name) and chosen.split in ("", "train")
+    chosen = replace(chosen, split=chosen.split or ("train" if own_test else "test"))
+    rest = found = load_subset(chosen, root=root)
+    if test is not None:
+        tested = parse(test)
+        held = load_subset(tested, root=root)
+        rest = without(found, held)
+    elif own_test:
+        classes = tuple(step for step in chosen.steps if isinstance(step, OfClass))
+        tested = Subset(chosen.name, "test", classes)
+        held = load_subset(tested, root=root)
+    else:
+        if len(found) < 2:
+            raise BadInput(f"a single image cannot be held out of {text}; name test images as well")
+        draw = Draw(max(1, round(len(found) / _HELD_OUT)))
+        tested = replace(chosen, steps=(*chosen.steps, draw))
+        held = apply_step(found, draw)
+        rest = without(found, held)
+    train, held = with_classes(rest, held, _whole(chosen, found, root))
+    words, test_words, remark = describe(chosen), describe(tested), ""
+    if count := len(found) - len(train):
+        what = "held out as test images" if test is None else "test images, and are not trained on"
+        words = f"{words} without {test_words}"
+        remark = f"{count} of {len(found)} images are {what}: {test or test_words}"
+    return Material(chosen.name, train, held, words, test_words, remark)
+
+
+def _whole(chosen: Subset, found: Dataset, root: str | Path | None) -> Dataset:
+    """The split that the images were chosen from, where its highest label must be known."""
+    if found.classes or not chosen.steps:
+        return found
+    return load_subset(replace(chosen, steps=()), root=root)
 
 
 def read_tensor_file(path: Path) -> Material:
@@ -162,7 +194,7 @@ def read_tensor_file(path: Path) -> Material:
     except (SafetensorError, OSError) as error:
         raise BadInput(f"{path} is no safetensors file, or half of one ({error})") from None
     name = metadata.get("name", path.stem)
-    classes = _classes(metadata.get("classes", ""), path)
+    classes = _read_classes(metadata.get("classes", ""), path)
     parts = []
     for split in ("train", "test"):
         images, labels = tensors[f"{split}_images"], tensors[f"{split}_labels"]
@@ -171,7 +203,7 @@ def read_tensor_file(path: Path) -> Material:
     return Material(name, *with_classes(*parts))
 
 
-def _classes(text: str, path: Path) -> tuple[str, ...]:
+def _read_classes(text: str, path: Path) -> tuple[str, ...]:
     """Names from a JSON list, or between commas."""
     if not text.startswith("["):
         return tuple(part.strip() for part in text.split(",") if part.strip())
@@ -179,12 +211,23 @@ def _classes(text: str, path: Path) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
-def _bytes(file: Path) -> int:
+def _rounded(values: Tensor) -> tuple[float, ...]:
+    return tuple(round(value, 4) for value in values.tolist())
+
+
+def fingerprint(part: Dataset) -> str:
+    """A short text that differs when the images do: pixels, or names and sizes of files."""
+    check = zlib.crc32(part.labels.numpy().tobytes())
+    if part.pixels is not None:
+        check = zlib.crc32(part.pixels.contiguous().numpy().data, check)
+    else:
+        files = "\n".join(f"{file.name} {_file_size(file)}" for file in part.files)
+        check = zlib.crc32(files.encode("utf-8", "surrogateescape"), check)
+    return f"{len(part)} images, {check:08x}"
+
+
+def _file_size(file: Path) -> int:
     try:
         return file.stat().st_size
     except OSError:
-        return -1  # whoever reads it will say what is wrong
-
-
-def _rounded(values: Tensor) -> tuple[float, ...]:
-    return tuple(round(value, 4) for value in values.tolist())
+        return -1  # reading it raises the error

@@ -1,4 +1,4 @@
-"""The optimiser: made from a schedule, and its state as named tensors and back."""
+"""The parts of a training step: optimiser, loss, averaged weights, and settings of the GPU."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +16,7 @@ _PREFIX = "optimiser/"
 
 
 def make_optimiser(net: nn.Module, schedule: Schedule) -> Optimizer:
-    """SGD or Adam, with weight decay on matrices and filters alone."""
+    """SGD or Adam, with weight decay only on matrices and filters."""
     decayed = [parameter for parameter in net.parameters() if parameter.ndim > 1]
     plain = [parameter for parameter in net.parameters() if parameter.ndim <= 1]
     groups = [
@@ -36,7 +36,7 @@ def set_lr(optimiser: Optimizer, lr: float) -> None:
         group["lr"] = lr
 
 
-def write_state(optimiser: Optimizer) -> dict[str, Tensor]:
+def optimiser_tensors(optimiser: Optimizer) -> dict[str, Tensor]:
     """Momentum and the like by name, as ``optimiser/3/momentum_buffer``."""
     return {
         f"{_PREFIX}{number}/{key}": value
@@ -46,69 +46,72 @@ def write_state(optimiser: Optimizer) -> dict[str, Tensor]:
     }
 
 
-def read_state(optimiser: Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Take up the state that ``write_state`` gave; none for an optimiser that has made no step."""
+def load_optimiser(optimiser: Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Load the state that ``optimiser_tensors`` gave; it is empty before the first step."""
     weights = [weight for group in optimiser.param_groups for weight in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith(_PREFIX):
             number, key = name.removeprefix(_PREFIX).split("/")
-            state.setdefault(int(number), {})[key] = _laid_out(tensor, weights[int(number)])
+            state.setdefault(int(number), {})[key] = _with_layout(tensor, weights[int(number)])
     groups = optimiser.state_dict()["param_groups"]
     with torch.no_grad():
         optimiser.load_state_dict({"state": state, "param_groups": groups})
 
 
-def _laid_out(tensor: Tensor, weight: Tensor) -> Tensor:
-    """In memory as the weight is, channels last for one; the fused kernels insist on it."""
+def _with_layout(tensor: Tensor, weight: Tensor) -> Tensor:
+    """The tensor with the weight's memory layout, which the fused kernels require."""
     if tensor.shape != weight.shape:
         return tensor
     return torch.empty_like(weight, dtype=tensor.dtype, requires_grad=False).copy_(tensor)
 
 
-# The loss of a step: cross-entropy where the attack left the images, or the trade-off of TRADES.
-#
-# Zhang, Yu, Jiao, Xing, El Ghaoui, Jordan: Theoretically Principled Trade-off between Robustness
-# and Accuracy. ICML 2019.
-#
-#     CE(f(x), y) + trades * KL(f(x) || f(x'))
-#
-# Theirs seeks the x' of the largest divergence; here it is whatever the recipe gives.
-
-
 def step_loss(logits: Tensor, labels: Labels, schedule: Schedule) -> Tensor:
-    """Mean over the batch; ``logits`` are of the perturbed images, with ``trades`` then the clean.
+    """Cross-entropy on the perturbed images, or with ``trades`` the trade-off of TRADES.
 
-    Statistics of batch norm, where there are any, are then of both together.
+    Zhang, Yu, Jiao, Xing, El Ghaoui, Jordan: Theoretically Principled Trade-off between Robustness
+    and Accuracy. ICML 2019.
+
+        CE(f(x), y) + trades * KL(f(x) || f(x'))
+
+    Theirs seeks the x' of the largest divergence; here x' is what the recipe gives. Statistics of
+    batch norm are of clean and perturbed images together.
+
+    Args:
+        logits: Of the perturbed images; with ``trades``, those of the clean images after them.
+        labels: Of the images.
+        schedule: The settings.
     """
     perturbed, clean = logits[: len(labels)], logits[-len(labels) :]
     loss = F.cross_entropy(clean, labels, label_smoothing=schedule.label_smoothing)
     if schedule.trades is None:
         return loss
-    said, asked = clean.log_softmax(dim=1), perturbed.log_softmax(dim=1)
-    return loss + schedule.trades * F.kl_div(asked, said, log_target=True, reduction="batchmean")
-
-
-# A running mean of a network's weights, which is often better than the last ones.
+    divergence = F.kl_div(
+        perturbed.log_softmax(dim=1),
+        clean.log_softmax(dim=1),
+        log_target=True,
+        reduction="batchmean",
+    )
+    return loss + schedule.trades * divergence
 
 
 class Average:
-    """A copy of a network that follows it at a distance.
+    """A running mean of a network's weights, which is often better than the last ones.
 
     Attributes:
-        net: The copy; buffers such as the statistics of batch norm are averaged like weights.
+        net: A network with the mean; buffers such as statistics of batch norm are averaged too.
     """
 
     def __init__(self, net: nn.Module, decay: float) -> None:
         self.net = deepcopy(net).requires_grad_(False)
         self.decay = decay
-        pairs = list(zip(_tensors(self.net), _tensors(net), strict=True))  # once, not each step
+        pairs = list(zip(_tensors(self.net), _tensors(net), strict=True))  # once, not per step
         self._averaged = [pair for pair in pairs if pair[0].is_floating_point()]
         self._copied = [pair for pair in pairs if not pair[0].is_floating_point()]
 
     @torch.no_grad()
-    def follow(self, step: int) -> None:
-        """Take in the network after step number ``step``; early on the mean is shorter."""
+    def update(self, step: int) -> None:
+        """Include the weights after step ``step``; early on the mean is over fewer steps."""
         decay = min(self.decay, (1 + step) / (10 + step))
         ours, theirs = ([*each] for each in zip(*self._averaged, strict=True))
         torch._foreach_lerp_(ours, theirs, 1 - decay)
@@ -120,12 +123,9 @@ def _tensors(net: nn.Module) -> list[Tensor]:
     return [*(parameter.detach() for parameter in net.parameters()), *net.buffers()]
 
 
-# How a GPU is made to work at its best; on a CPU none of this changes anything.
-
-
 @contextmanager
 def tuned(device: torch.device) -> Iterator[None]:
-    """While convolutions on a GPU are the fastest that are found for their sizes."""
+    """Use the fastest convolutions that a GPU has for their sizes; does nothing on a CPU."""
     with ExitStack() as stack:
         if device.type == "cuda":
             stack.enter_context(torch.backends.cudnn.flags(enabled=True, benchmark=True))
@@ -133,5 +133,5 @@ def tuned(device: torch.device) -> Iterator[None]:
 
 
 def half_precision(device: torch.device) -> torch.autocast:
-    """While a GPU works with 16-bit numbers that have the range of 32-bit ones."""
+    """Use bfloat16 on a GPU; does nothing on a CPU."""
     return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")

@@ -1,7 +1,7 @@
-"""The batches of an epoch from picture files, decoded and cropped by helper processes.
+"""The batches of an epoch from picture files, decoded and cropped by worker processes.
 
-The view of a picture is a part of it of random size and shape, brought to a square, and mirrored
-half of the time; like all random numbers it follows from seed, epoch and the picture's own number.
+The view of a picture is a part of it of random size and shape, resized to a square, and mirrored
+half of the time. Like all random numbers it follows from seed, epoch and the picture's own index.
 """
 
 import math
@@ -21,25 +21,25 @@ from pinprick.data.dataset import Dataset
 from pinprick.data.pictures import read_picture
 from pinprick.errors import BadInput
 from pinprick.random import Streams
-from pinprick.train.feed import Batch, cut
+from pinprick.train.feed import Batch, full_batches
 
-_LEAST = 0.25  # of the picture's area that a view shows
-_RATIO = 4 / 3  # of its sides, at the most
-_MOST_HELPERS = 16
+_MIN_AREA = 0.25  # share of the picture's area that a view shows
+_MAX_RATIO = 4 / 3  # of its sides
+_MAX_WORKERS = 16
 
 
 class PictureFeed:
     """Batches of a set whose pictures are files."""
 
     def __init__(
-        self, data: Dataset, device: torch.device, *, flip: bool, helpers: int | None = None
+        self, data: Dataset, device: torch.device, *, flip: bool, workers: int | None = None
     ) -> None:
         self.files, self.device, self.flip = data.files, device, flip
         self.labels, self.ids = data.labels, data.indices
-        if helpers is None:
+        if workers is None:
             on_gpu = device.type == "cuda"
-            helpers = min(_MOST_HELPERS, os.cpu_count() or 1) if on_gpu else 0
-        self.helpers = helpers
+            workers = min(_MAX_WORKERS, os.cpu_count() or 1) if on_gpu else 0
+        self.workers = workers
 
     def __len__(self) -> int:
         return len(self.files)
@@ -47,13 +47,13 @@ class PictureFeed:
     def batches(self, epoch: int, seed: int, batch_size: int, size: int | None) -> Iterator[Batch]:
         assert size is not None
         order = Streams(seed, self.ids).uniform(step=0, use="order").argsort(stable=True)
-        parts = cut(order, batch_size)
+        parts = full_batches(order, batch_size)
         streams = Streams(seed, self.ids.to(self.device))
         loader: DataLoader[Any] = DataLoader(
             _Views(self.files, self.ids, seed, size, flip=self.flip),
             batch_sampler=[rows.tolist() for rows in parts],
             collate_fn=_collate,
-            num_workers=self.helpers,
+            num_workers=self.workers,
             pin_memory=self.device.type == "cuda",
         )
         for rows, (pixels, faults) in zip(parts, loader, strict=True):
@@ -61,14 +61,12 @@ class PictureFeed:
                 raise BadInput(faults[0])
             here = pixels.to(self.device, non_blocking=True)
             images = here.permute(0, 3, 1, 2).float() / 255
-            places = rows.to(self.device, non_blocking=True)
-            yield Batch(
-                images, self.labels[rows].to(self.device, non_blocking=True), streams[places]
-            )
+            labels = self.labels[rows].to(self.device, non_blocking=True)
+            yield Batch(images, labels, streams[rows.to(self.device, non_blocking=True)])
 
 
 class _Views(TorchDataset[Any]):
-    """One random view of each file, height x width x channel, or why there is none."""
+    """One random view per file, height x width x channel, or the reason why there is none."""
 
     def __init__(
         self, files: tuple[Path, ...], ids: Tensor, seed: int, size: int, *, flip: bool
@@ -89,9 +87,9 @@ class _Views(TorchDataset[Any]):
 
 
 def random_view(picture: Image.Image, size: int, draw: list[float]) -> Image.Image:
-    """The part of ``picture`` that four numbers in [0, 1) choose, as a square of ``size``."""
-    area = (_LEAST + (1 - _LEAST) * draw[0]) * picture.width * picture.height
-    ratio = math.exp((2 * draw[1] - 1) * math.log(_RATIO))
+    """The part of ``picture`` that four numbers in [0, 1) choose, as a square of side ``size``."""
+    area = (_MIN_AREA + (1 - _MIN_AREA) * draw[0]) * picture.width * picture.height
+    ratio = math.exp((2 * draw[1] - 1) * math.log(_MAX_RATIO))
     width = min(picture.width, math.sqrt(area * ratio))
     height = min(picture.height, math.sqrt(area / ratio))
     left, top = draw[2] * (picture.width - width), draw[3] * (picture.height - height)

@@ -1,4 +1,4 @@
-"""How far a training has come, and what came of each epoch."""
+"""The progress of a training: its epochs, and accuracy on a few images after each."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,20 +13,22 @@ from pinprick.random import Streams
 from pinprick.train.optimise import half_precision, tuned
 from pinprick.train.recipes.recipe import Recipe
 
+_BATCH = 500
+
 
 @dataclass(frozen=True)
 class Epoch:
-    """What came of one epoch.
+    """The results of one epoch.
 
     Attributes:
         number: The epoch, from 1.
         loss: Mean loss of its steps.
-        train_accuracy: Share of the images trained on that were right, as they were trained on.
+        train_accuracy: Share of the perturbed training images that were classified correctly.
         accuracy, robust_accuracy: On some test images, clean and under the recipe's probe.
-        watched: Robust accuracy on some training images, where a guard watches it.
+        watched: Robust accuracy on some training images, if the recipe guards against collapse.
         lr: Learning rate at its end.
-        seconds: All the training so far, without what is measured at the end.
-        rolled_back: Whether it was taken back, since ``watched`` collapsed.
+        seconds: Time of the training so far, without the final measurements.
+        rolled_back: Whether it was rolled back because ``watched`` collapsed.
     """
 
     number: int
@@ -45,12 +47,12 @@ class Progress:
     """How far a training has come.
 
     Attributes:
-        epochs: Epochs done that count.
-        rollbacks: Epochs taken back.
-        best: The highest that ``watched`` has been.
+        epochs: Epochs done, without those rolled back.
+        rollbacks: Epochs rolled back.
+        best: The highest ``watched`` so far.
         seconds: Time spent.
         stopped: Whether the guard has ended the training early.
-        history: Every epoch, those taken back too.
+        history: Every epoch, including those rolled back.
     """
 
     epochs: int = 0
@@ -61,14 +63,8 @@ class Progress:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
-# Accuracy and robust accuracy on a few images, quickly, to be told after each epoch.
-
-
-_BATCH = 500
-
-
-class Watch:
-    """Some images on the device, kept as 8-bit values."""
+class Validation:
+    """Accuracy and robust accuracy on a few images, which stay on the device as 8-bit values."""
 
     def __init__(self, data: Dataset, model: Classifier, device: torch.device, seed: int) -> None:
         pixels = data.pixels
@@ -81,15 +77,15 @@ class Watch:
         self.labels, self.ids = data.labels.to(device), data.indices.to(device)
 
     def accuracy(self, model: Classifier) -> float:
-        """The share that is right."""
+        """Share of images classified correctly."""
         return self._share(model, None)
 
     def robust_accuracy(self, model: Classifier, probe: Recipe) -> float:
-        """The share that is right under the attack of ``probe``."""
+        """Share of images still correct under the attack of ``probe``."""
         return self._share(model, probe)
 
     def _share(self, model: Classifier, probe: Recipe | None) -> float:
-        right = torch.zeros((), device=self.device)
+        correct = torch.zeros((), device=self.device)
         parts = (values.split(_BATCH) for values in (self.pixels, self.labels, self.ids))
         with model.frozen(), tuned(self.device), half_precision(self.device):
             for pixels, labels, ids in zip(*parts, strict=True):
@@ -98,5 +94,5 @@ class Watch:
                     problem = Problem(model, images, Goal(labels), Streams(self.seed, ids))
                     images = probe.perturb(problem, 1.0)
                 with torch.no_grad():
-                    right += (model(images).argmax(dim=1) == labels).sum()
-        return right.item() / len(self.labels)
+                    correct += (model(images).argmax(dim=1) == labels).sum()
+        return correct.item() / len(self.labels)
