@@ -31,6 +31,7 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
     ("polishing", "robust", "selftest"),
     ("checks", "explain", "train"),
     ("report",),
+    ("jobs",),
     ("cli",),
     ("__main__",),
 )

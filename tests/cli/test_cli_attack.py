@@ -24,8 +24,8 @@ def test_prints_a_table_of_what_it_took(run: Run, picture: Path, tmp_path: Path)
     (row,) = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())["images"]
     assert f" {row['forwards']} + {row['backwards']} " in shell.out
     assert f" {row['seconds']:.2f} " in shell.out
-    assert summary == "fooled 1 of 1 that were right to begin with"
-    assert note == "* no label is known: the model's own clean prediction is taken for it"
+    assert summary == "fooled 1 of 1 images that were classified correctly"
+    assert note == "* the label is unknown: the model's clean prediction is used"
     assert shell.err == "pictures, figures and result.json are in pinprick-out\n"
 
 
@@ -81,7 +81,7 @@ def test_a_target_is_a_number_words_or_the_least_likely(
 def test_a_given_label_that_the_model_misses_is_not_attacked(run: Run, picture: Path) -> None:
     shell = run("attack", picture, *MODEL, "--label", "Blue")
     assert "already wrong" in shell.out
-    assert "fooled 0 of 0 that were right to begin with" in shell.out
+    assert "fooled 0 of 0 images that were classified correctly" in shell.out
     assert "*" not in shell.out
 
 

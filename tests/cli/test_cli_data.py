@@ -73,7 +73,7 @@ def test_a_whole_set_is_counted_and_has_a_hash(run: Run) -> None:
     assert (shell.status, shell.err) == (0, "")
     assert "fashion_sample/test: 64 images, contents 5e5103be3732c7f8" in shell.out
     assert "ankle boot       4" in shell.out
-    assert shell.out.endswith("fashion_sample: nothing to put right\n")
+    assert shell.out.endswith("fashion_sample: nothing to fix\n")
     (part,) = json.loads(run("data", "check", "fashion_sample", "--json").out)["parts"]
     assert sum(part["by_class"].values()) == part["images"] == 64
 
@@ -100,7 +100,7 @@ def test_damaged_and_mislabelled_files_are_named(run: Run, tmp_path: Path) -> No
     assert shell.status == 2
     assert "pinprick: pets/cat/b.png: the picture is broken" in shell.err
     assert "folder:pets: 5 images, not whole" in shell.out
-    assert "nothing to put right" not in shell.out
+    assert "nothing to fix" not in shell.out
 
 
 def test_a_changed_picture_or_label_changes_the_hash(run: Run, tmp_path: Path) -> None:

@@ -82,10 +82,10 @@ def test_pictures_of_several_sizes_need_a_model_that_prepares(run: Run, tmp_path
 def test_a_folder_that_cannot_be_made_is_found_before_the_work(
     run: Run, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def load(*_: Any) -> None:
+    def load(*_: Any, **__: Any) -> None:
         raise AssertionError("the work has started")
 
-    monkeypatch.setattr("pinprick.cli.place.load_on", load)
+    monkeypatch.setattr("pinprick.jobs.device.load_model", load)
     for command in ("attack", "compare"):
         shell = run(command, picture, *MODEL, "--out", picture / "folder")
         assert (shell.status, shell.out) == (2, "")
@@ -106,7 +106,7 @@ def test_a_disk_that_fills_up_is_said(
     def fail(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pinprick.report.gallery.save_png", fail)
+    monkeypatch.setattr("pinprick.jobs.attack.save_png", fail)
     shell = run("attack", picture, *MODEL)
     assert shell.status == 2
     assert shell.err == "pinprick: cannot write to pinprick-out: No space left on device\n"
@@ -118,7 +118,7 @@ def test_stopping_leaves_no_traceback(
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pinprick.cli.folder.open_folder", stop)
+    monkeypatch.setattr("pinprick.jobs.attack.open_out", stop)
     shell = run("attack", picture, *MODEL)
     assert (shell.status, shell.err.strip()) == (130, "")
 
@@ -149,6 +149,6 @@ def test_a_bug_keeps_its_traceback(
     from pinprick.cli import main
 
     run("attacks")  # sets the folder up
-    monkeypatch.setattr("pinprick.cli.folder.open_folder", lambda folder: 1 / 0)
+    monkeypatch.setattr("pinprick.jobs.attack.open_out", lambda folder: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["attack", str(picture), *MODEL])

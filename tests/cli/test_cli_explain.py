@@ -11,11 +11,11 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from cli.conftest import Run
-from pinprick.cli.explain_steps import choose_figures
 from pinprick.explain.noise.changes import load_changes, rebuild
 from pinprick.explain.noise.explanation import Explanation
 from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.explain.noise.totals import Totals
+from pinprick.jobs.explain import choose_figures
 from pinprick.report.png import read_png
 from pinprick.zoo.prepare import short_side_and_crop
 
@@ -137,7 +137,7 @@ def test_writes_every_number(run: Run, picture: Path, tmp_path: Path) -> None:
 def test_what_was_explained_can_be_rebuilt_from_the_folder(
     run: Run, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: int
 ) -> None:
-    monkeypatch.setattr("pinprick.report.explain_gallery._LISTED", listed)
+    monkeypatch.setattr("pinprick.jobs.explain_files._LISTED", listed)
     run("explain", picture, *GREEDY, *FEW)
     folder = tmp_path / "pinprick-out"
     (image,) = json.loads((folder / "explanation.json").read_text())["images"]
@@ -269,7 +269,9 @@ def test_a_network_without_maps_is_told_before_it_is_attacked(
 ) -> None:
     flat = ("--model", "cli_explain_models:flat", "--attack", "greedy", *FEW)
     assert run("explain", picture, *flat, "--layer", "none").status == 0
-    monkeypatch.setattr("pinprick.run.attack_batches", lambda *_, **__: pytest.fail("attacked"))
+    monkeypatch.setattr(
+        "pinprick.jobs.attack_group.attack_batches", lambda *_, **__: pytest.fail("attacked")
+    )
     for layer, end in (
         ((), "; --layer none explains without maps\n"),
         (("--layer", "1"), "; --layer none explains without maps\n"),
@@ -283,7 +285,9 @@ def test_a_network_without_maps_is_told_before_it_is_attacked(
 def test_a_model_that_gives_too_little_is_told_before_it_is_attacked(
     run: Run, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pinprick.run.attack_batches", lambda *_, **__: pytest.fail("attacked"))
+    monkeypatch.setattr(
+        "pinprick.jobs.attack_group.attack_batches", lambda *_, **__: pytest.fail("attacked")
+    )
     model = ("--model", "cli_explain_models:tops", "--attack", "sparse_rs")
     shell = run("explain", picture, *model, *FEW)
     assert (shell.status, shell.out) == (2, "")
@@ -293,8 +297,7 @@ def test_a_model_that_gives_too_little_is_told_before_it_is_attacked(
 def test_polishing_that_is_cut_off_is_said(
     run: Run, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for room in ("pinprick.explain.explain_result", "pinprick.cli.explain_output"):
-        monkeypatch.setattr(f"{room}.POLISH_PASSES", 3)
+    monkeypatch.setattr("pinprick.explain.explain_result.POLISH_PASSES", 3)
     shell = run("explain", picture, *GREEDY, *FEW)
     stopped = "\npolishing stopped after 3 forward passes in"
     assert f"{stopped} 1 of 1 images: all changed pixels are needed\n" in shell.out  # all tried

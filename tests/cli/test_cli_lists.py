@@ -60,7 +60,7 @@ def test_bibtex_has_each_paper_once(run: Run) -> None:
 def test_check_says_when_there_is_nothing_to_put_right(run: Run, picture: Path) -> None:
     shell = run("check", picture, "--model", "cli_test_models:colours")
     assert shell.status == 0
-    assert shell.out == "colours: nothing to put right, seen on 1 image\n"
+    assert shell.out == "colours: nothing to fix, checked on 1 image\n"
 
 
 def test_check_refuses_photographs_that_show_none_of_the_classes(run: Run) -> None:

@@ -112,7 +112,7 @@ def test_a_picture_that_the_service_does_not_take_is_set_aside(
     line = "service did not answer in 3 tries (the last: timed out)"
     assert "a.png" in shell.err or "list.csv" in shell.err
     assert line in shell.err
-    assert "of 3 that were right to begin with" in shell.out
+    assert "of 3 images that were classified correctly" in shell.out
     document = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
     assert [file["reason"] for file in document["unreadable"]] == [line]
     assert [row["name"][-1] for row in document["images"]] == ["b", "c", "d"]
@@ -123,7 +123,7 @@ def test_what_was_done_before_the_service_broke_down_is_shown(run: Run, tmp_path
     shell = run("attack", "set", "--model", "cli_test_services:tired", *FEW)
     assert shell.status == 2
     last = shell.err.splitlines()[-1]
-    assert last.startswith("pinprick: service left 12 of 42 questions without an answer; ")
+    assert last.startswith("pinprick: service did not answer 12 of 42 questions; ")
     assert document_sent(tmp_path)["unanswered"] == 12
     document = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
     rows = document["images"]
@@ -143,7 +143,7 @@ def document_sent(tmp_path: Path) -> dict[str, int]:
 def test_a_service_that_hangs_half_way_is_the_same(run: Run, tmp_path: Path) -> None:
     shell = run("attack", "set", "--model", "cli_test_services:hanging", *FEW)
     assert shell.status == 2
-    assert shell.err.splitlines()[-1].startswith("pinprick: service left ")
+    assert shell.err.splitlines()[-1].startswith("pinprick: service did not answer 12 of ")
     document = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
     assert [row["forwards"] for row in document["images"]] == [12, 8, 0, 0]
     assert "no answer within 0.05 s" in document["images"][1]["remark"]
@@ -152,7 +152,7 @@ def test_a_service_that_hangs_half_way_is_the_same(run: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("answered", "last"),
     [
-        (35, "pinprick: service left 2 of 37 questions without an answer; "),
+        (35, "pinprick: service did not answer 2 of 37 questions; "),
         (37, "pinprick: service did not answer in 2 tries (the last: timed out)"),
     ],
 )
@@ -160,12 +160,12 @@ def test_what_was_done_before_the_run_ended_is_shown_and_saved(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: int, last: str
 ) -> None:
     """The service breaks down where the second half of the images is read, or just after that."""
-    monkeypatch.setattr("pinprick.cli.data_inputs._ROOM", 2 * 3 * 224 * 224)
+    monkeypatch.setattr("pinprick.jobs.pictures._ELEMENTS", 2 * 3 * 224 * 224)
     given = ("--data", "csv:list.csv", "--save", "saved.safetensors")
     shell = run("attack", *given, "--model", f"cli_test_services:tired_{answered}", *FEW)
     assert shell.status == 2
     assert shell.err.splitlines()[-1].startswith(last)
-    assert "of 2 that were right to begin with" in shell.out
+    assert "of 2 images that were classified correctly" in shell.out
     document = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
     assert [row["forwards"] for row in document["images"]] == [12, 12]
     assert len(load_result(tmp_path / "saved.safetensors")) == 2

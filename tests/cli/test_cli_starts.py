@@ -52,7 +52,7 @@ def test_an_attack_begins_where_another_ended(run: Run, tmp_path: Path) -> None:
     shell = run("attack", "--data", f"{SET}[2:7]", *OWN, *BRIEF, "--start", "own.safetensors")
     assert shell.status == 0
     spent = int(own.forwards[2:7].sum()), int(own.backwards[2:7].sum())
-    made = f"begun at what greedy made on colours, whose {spent[0]} + {spent[1]} passes in all"
+    made = f"started from the result of greedy on colours; its {spent[0]} + {spent[1]} passes"
     assert made in shell.out
     document = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
     assert document["attack"]["started_from"]["name"] == "greedy"

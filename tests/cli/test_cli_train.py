@@ -63,7 +63,7 @@ def test_trains_tells_and_leaves_a_model(run: Run, stripes: Path, tmp_path: Path
     assert card["facts"]["epochs"] == 2
 
     again = run(*command, "--option", "eps=4/255", "--out", "made", "--json")
-    assert again.err.startswith("this training has ended already; its model is in made")
+    assert again.err.startswith("this training has finished already; its model is in made")
     assert json.loads(again.out) == card["facts"]
     other = run(*command, "--out", "made")
     assert other.status == 2

@@ -67,7 +67,7 @@ def test_a_large_set_is_read_in_groups(
 ) -> None:
     command = ("attack", *GREEDY, "--data", "folder:folders", "--batch-size", "1")
     once = json.loads(run(*command).out)["images"]
-    monkeypatch.setattr("pinprick.cli.data_inputs._ROOM", 2 * 3 * 8 * 8)
+    monkeypatch.setattr("pinprick.jobs.pictures._ELEMENTS", 2 * 3 * 8 * 8)
     in_groups = json.loads(run(*command).out)["images"]
     for row in (*once, *in_groups):
         del row["seconds"]
@@ -79,7 +79,7 @@ def test_a_large_set_is_read_in_groups(
 def test_classes_go_by_name_in_whatever_order(run: Run) -> None:
     shell = run("attack", *MODEL[:2], *FEW, "--attack", "greedy", "--data", "csv:list.csv")
     assert "classes of csv:list.csv are numbered as colours numbers those names" in shell.err
-    assert "fooled 9 of 9 that were right to begin with" in shell.out
+    assert "fooled 9 of 9 images that were classified correctly" in shell.out
 
 
 def test_other_names_are_said_and_go_by_number(run: Run) -> None:

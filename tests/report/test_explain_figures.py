@@ -21,14 +21,13 @@ from pinprick import (
     run_attack,
 )
 from pinprick.attacks import Greedy
-from pinprick.data.pictures import Named
+from pinprick.data.pictures import PictureRecord
 from pinprick.explain.explain_result import Explained, explain_result
 from pinprick.explain.noise.explanation import Explanation, Group
 from pinprick.explain.noise.labels import LABELS
+from pinprick.jobs.explain_files import make_views, save_explanations
 from pinprick.report.effects_figure import effects_figure
 from pinprick.report.explain_figure import crop_of, explain_figure, shown_groups
-from pinprick.report.explain_gallery import hang_explanations
-from pinprick.report.explain_views import views_of
 from pinprick.report.group_numbers import (
     Box,
     anchor_of,
@@ -72,7 +71,7 @@ def row(told: Explained, model: Classifier) -> Row:
 
 @pytest.fixture(scope="module")
 def figure(told: Explained, model: Classifier, row: Row) -> Figure:
-    (views, *_) = views_of(told, model, [0])
+    (views, *_) = make_views(told, model, [0])
     return explain_figure(row, told.explanations[0], *views, title="picture: greedy on channels")
 
 
@@ -222,7 +221,7 @@ def test_numbers_that_find_no_room_are_listed(told: Explained, model: Classifier
     assert len(numbered) > 40
     assert sorted({*left_out, *numbered}) == list(range(190))
     assert 189 in numbered  # the largest effect comes first
-    (views, *_) = views_of(told, model, [0])
+    (views, *_) = make_views(told, model, [0])
     wide = [replace(view, picture=torch.zeros(3, 28, 28), heat=None, guided=None) for view in views]
     many = replace(told.explanations[0], groups=tuple(groups))
     figure = explain_figure(row, many, *wide, title="picture")
@@ -389,7 +388,7 @@ def test_sampled_effects_have_error_bars_and_exact_ones_none(told: Explained) ->
 
 
 def test_a_failed_attack_says_so(told: Explained, model: Classifier, row: Row) -> None:
-    (views, *_) = views_of(told, model, [0])
+    (views, *_) = make_views(told, model, [0])
     failed = replace(row, success=False, remark="not found")
     explanation = replace(told.explanations[0], status="failed", groups=(), changed_pixels=0)
     figure = explain_figure(failed, explanation, *views, title="picture")
@@ -402,7 +401,7 @@ def test_a_failed_attack_says_so(told: Explained, model: Classifier, row: Row) -
 def test_an_image_that_needed_no_attack_is_not_called_adversarial(
     told: Explained, model: Classifier, row: Row
 ) -> None:
-    (views, *_) = views_of(told, model, [0])
+    (views, *_) = make_views(told, model, [0])
     wrong = replace(told.explanations[0], status="skipped", groups=(), changed_pixels=0)
     figure = explain_figure(row, wrong, *views, title="picture")
     assert [axes.get_title() for axes in figure.axes[3:]] == [
@@ -423,7 +422,7 @@ def test_an_image_that_needed_no_attack_is_not_called_adversarial(
 def test_the_headline_says_whether_pixels_can_be_spared(
     told: Explained, model: Classifier, row: Row, spare: int | None, words: str
 ) -> None:
-    (views, *_) = views_of(told, model, [0])
+    (views, *_) = make_views(told, model, [0])
     explanation = replace(told.explanations[0], spare_pixels=spare, most_spare_pixels=2)
     figure = explain_figure(row, explanation, *views, title="picture")
     assert figure.get_suptitle().endswith(f", {words}")
@@ -431,7 +430,7 @@ def test_the_headline_says_whether_pixels_can_be_spared(
 
 def test_a_network_without_relus_says_why_there_is_no_guided_map(told: Explained) -> None:
     gelus = Classifier(net(nn.GELU()), name="gelus")
-    (pair, *_) = views_of(told, gelus, [0])
+    (pair, *_) = make_views(told, gelus, [0])
     assert pair[0].guided is None
     assert "gelu" in pair[0].why_not
     row = make_rows(told.result, gelus)[0]
@@ -441,7 +440,7 @@ def test_a_network_without_relus_says_why_there_is_no_guided_map(told: Explained
 
 def test_without_maps_the_panels_say_so(told: Explained, model: Classifier, row: Row) -> None:
     bare = replace(told, true_maps=None, adversarial_maps=None)
-    (pair, *_) = views_of(bare, model, [0])
+    (pair, *_) = make_views(bare, model, [0])
     figure = explain_figure(row, told.explanations[0], *pair, title="picture")
     assert "no map" in figure.axes[1].texts[0].get_text()
     assert "without a map" in " ".join(figure.axes[5].texts[0].get_text().split())
@@ -449,7 +448,7 @@ def test_without_maps_the_panels_say_so(told: Explained, model: Classifier, row:
 
 @pytest.mark.slow
 def test_a_map_of_zeros_is_drawn_and_told(told: Explained, model: Classifier, row: Row) -> None:
-    ((clean, adversarial), *_) = views_of(told, model, [0])
+    ((clean, adversarial), *_) = make_views(told, model, [0])
     assert clean.heat is not None
     empty = replace(clean, heat=torch.zeros_like(clean.heat))
     figure = explain_figure(row, told.explanations[0], empty, adversarial, title="picture")
@@ -499,8 +498,8 @@ def test_no_words_overlap(figure: Figure) -> None:
 def test_the_gallery_draws_so_many_and_names_its_files(
     told: Explained, model: Classifier, tmp_path: Path
 ) -> None:
-    photos = [Named(name, Path(name)) for name in ("one", "two")]
-    first, second = hang_explanations(told, photos, model, tmp_path, title="t", figures=[0])
+    records = [PictureRecord(name, Path(name)) for name in ("one", "two")]
+    first, second = save_explanations(told, records, model, tmp_path, title="t", figures=[0])
     assert (second.figure, second.effects) == (None, None)
     for path in (first.figure, first.effects):
         assert path is not None

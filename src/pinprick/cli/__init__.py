@@ -28,7 +28,7 @@ app.command("selftest")(selftest.main)
 
 @app.callback(invoke_without_command=True)
 def pinprick(
-    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Find the fewest pixels that fool an image classifier, and see why they do."""
     if version:

@@ -1,11 +1,37 @@
-"""``pinprick attack``: fool a model on pictures, and show what it took."""
+"""``pinprick attack``: attack pictures, and show what it took to fool the model."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pinprick.cli import options
+from pinprick.cli.console import (
+    Console,
+    end,
+    label_words,
+    print_json,
+    print_label_note,
+    print_out_of_time,
+    print_table,
+)
+
+if TYPE_CHECKING:
+    from pinprick.jobs.attack import AttackedPicture, AttackOutcome
+    from pinprick.report.row import Row
+
+_COLUMNS = (
+    "picture",
+    "label",
+    "before",
+    "after",
+    ">pixels",
+    ">elements",
+    ">passes",
+    ">seconds",
+    "outcome",
+)
 
 
 def main(
@@ -22,19 +48,19 @@ def main(
         str | None,
         typer.Option(
             metavar="FILE|data",
-            help="Begin at what --save wrote of these pictures, on another model; or, with --data, "
-            "at images of the class of --target.",
+            help="Start from a file that --save wrote for the same pictures, as on another model. "
+            "With --data, data starts from images of the --target class.",
         ),
     ] = None,
     figures: Annotated[
         int | None,
-        typer.Option(min=0, metavar="COUNT", help="Draw at most so many figures; all by default."),
+        typer.Option(min=0, metavar="COUNT", help="Draw at most COUNT figures; all by default."),
     ] = None,
     out: options.Folder = options.DEFAULT_FOLDER,
     save: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write the result, images and all, to this file, for --start."
+            metavar="FILE", help="Write the result with all images to this file, for --start."
         ),
     ] = None,
     max_forwards: options.MaxForwards = None,
@@ -48,98 +74,123 @@ def main(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Fool a model on pictures, and show what it took.
+    """Attack pictures, and show what it took to fool the model.
 
-    Prints a table, and writes for each picture its adversarial PNG and a figure, and result.json
-    with every number, to a folder.
+    Prints a table. Writes to a folder: an adversarial PNG and a figure per picture, and result.json
+    with every number.
 
-    The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
-    that is no picture, or a service that stops answering; what was found is shown all the same.
+    The exit status is 0 when all is done. It is 2 when something needs fixing, such as a file that
+    is no picture, or a service that stops answering; what was found is shown all the same.
     """
-    from collections.abc import Iterator
-    from functools import partial
-
     from pinprick.attacks.build import build
-    from pinprick.cli.attack_output import attack_document, print_attacks
-    from pinprick.cli.console import remark, watch
-    from pinprick.cli.data_inputs import open_data, read_groups
-    from pinprick.cli.folder import Diary, as_json, open_folder
-    from pinprick.cli.place import check_answered, choose_batch_size, load_on
-    from pinprick.cli.roll import Roll
-    from pinprick.cli.starts import check_place, keep, open_start
-    from pinprick.cli.time_left import TimeLeft
-    from pinprick.data.pictures import Named
-    from pinprick.errors import PinprickError
-    from pinprick.report.gallery import Exhibit, hang
-    from pinprick.result import AttackResult
-    from pinprick.run import attack_batches
+    from pinprick.jobs.attack import attack_pictures
+    from pinprick.jobs.attack_group import RunOptions
 
-    options.check_data_options(data, images, label, limit)
-    chosen = build(options.read_attack(attack, option or []))
-    check_place(save)
-    begin = open_start(start, data, root=root, target=target, seed=seed)
-    open_folder(out)
-    asked = None if data is None else open_data(data, root=root, limit=limit)
-    classifier = load_on(model, device, trust=trust)
-    groups, total = read_groups(
-        asked, images or [], classifier, labels=label or [], target=target, quiet=quiet
+    source = options.read_source(images, data, root, limit, label, target)
+    console = Console(quiet=quiet)
+    outcome = attack_pictures(
+        build(options.read_attack(attack, option or [])),
+        model,
+        source,
+        out,
+        run=RunOptions(
+            seed=seed,
+            batch_size=batch_size,
+            max_forwards=max_forwards,
+            max_backwards=max_backwards,
+            max_seconds=max_seconds,
+            trace=trace,
+        ),
+        start=start,
+        save=save,
+        figures=figures,
+        device=device,
+        trust=trust,
+        progress=console,
+    )
+    if json:
+        print_json(outcome.document)
+    else:
+        _print(outcome)
+    console.remark(f"pictures, figures and result.json are in {out}")
+    end(outcome.failure, outcome.unreadable)
+
+
+def _print(outcome: "AttackOutcome") -> None:
+    """The table, the fooling rate, and what holds over all pictures."""
+    rows = [picture.row for picture in outcome.pictures]
+    typer.echo(outcome.title)
+    print_table(_COLUMNS, [_cells(picture) for picture in outcome.pictures])
+    correct = [row for row in rows if row.correct]
+    fooled = sum(row.success for row in correct)
+    typer.echo(f"fooled {fooled} of {len(correct)} images that were classified correctly")
+    print_out_of_time(rows)
+    _print_start(rows, outcome.document["attack"].get("started_from"))
+    _print_robust_accuracy(outcome.document["robust_accuracy"])
+    _print_stages(outcome.document["stages"])
+    for flag in outcome.document["flags"]:
+        typer.echo(f"{flag['name']}: {flag['sentence']}; {flag['advice']}")
+    print_label_note([picture.record for picture in outcome.pictures])
+
+
+def _cells(picture: "AttackedPicture") -> tuple[str, ...]:
+    from pinprick.report.words import prediction_words, share
+
+    row = picture.row
+    return (
+        picture.record.name,
+        label_words(picture.record),
+        prediction_words(row.clean),
+        prediction_words(row.adversarial),
+        f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",
+        f"{row.l0_elements} ({share(row.l0_elements_percent)})",
+        f"{row.forwards} + {row.backwards}",
+        f"{row.seconds:.2f}",
+        _outcome(picture),
     )
 
-    names: list[Named] = []
-    roll = Roll()
-    time_left = TimeLeft(max_seconds)
 
-    def batches() -> Iterator[AttackResult]:
-        for group in groups:
-            names.extend(group.photos)
-            roll.add(group)
-            if not group.photos:  # a service answered for none of them
-                continue
-            found = attack_batches(
-                chosen,
-                classifier,
-                group.images,
-                group.labels,
-                targets=group.targets,
-                seed=seed,
-                ids=group.ids,
-                batch_size=choose_batch_size(batch_size, classifier),
-                start=begin(group, classifier),
-                trace=trace,
-                max_forwards=max_forwards,
-                max_backwards=max_backwards,
-                max_seconds=time_left.seconds,
-            )
-            yield from time_left.spend(found)
+def _outcome(picture: "AttackedPicture") -> str:
+    """How it went, and whether the PNG on the disk still fools."""
+    from pinprick.report.words import outcome_words, prediction_words
 
-    title = f"{chosen.card.title} on {classifier.name}"
-    shown: list[Exhibit] = []
-    results: list[AttackResult] = []
-    failure: PinprickError | None = None
-    try:
-        with Diary(out / "result.json") as diary:  # so that a run that is stopped loses nothing
-            for result in watch(batches(), total, title, quiet=quiet):
-                results += [result] if save is not None else []
-                photos = names[len(shown) : len(shown) + len(result)]
-                left = None if figures is None else figures - len(shown)
-                shown += hang(result, photos, classifier, out, title=title, figures=left)
-                words = None if asked is None else asked.words
-                diary.write(partial(attack_document, result, shown, roll, classifier, words))
-    except PinprickError as error:
-        if not shown:
-            raise
-        failure = error  # said once all that was found is shown
-    finally:
-        if save is not None and results:
-            keep(results, save)
-    if json:
-        typer.echo(as_json(diary.document))
-    else:
-        print_attacks(title, shown, roll, diary.document["attack"])
-    if not quiet:
-        remark(f"pictures, figures and result.json are in {out}")
-    if failure is not None:
-        raise failure
-    check_answered(classifier)
-    if roll.unreadable:
-        raise typer.Exit(2)
+    row = picture.row
+    lost = row.success and not row.skipped and not picture.reread_fools
+    if lost:
+        return f"fooled, but not as PNG: {prediction_words(picture.reread)}"
+    return outcome_words(row)
+
+
+def _print_start(rows: "list[Row]", made_by: Mapping[str, Any] | None) -> None:
+    """The passes of the attack that this one started from, which the table leaves out."""
+    if made_by is not None and "model" in made_by:
+        spent = [row.start for row in rows if row.start is not None]
+        forwards, backwards = (sum(passes) for passes in zip(*spent, strict=True))
+        typer.echo(
+            f"started from the result of {made_by['name']} on {made_by['model']}; its "
+            f"{forwards} + {backwards} passes are not in the table"
+        )
+
+
+def _print_robust_accuracy(budgets: list[dict[str, Any]]) -> None:
+    from pinprick.report.words import share
+
+    if budgets:
+        shares = ", ".join(
+            f"{share(100 * one['withstand'] / one['images'])} at {one['budget']} {one['unit']} "
+            f"({one['withstand']} of {one['images']})"
+            for one in budgets
+        )
+        typer.echo(f"robust accuracy: {shares}")
+
+
+def _print_stages(stages: dict[str, dict[str, int]]) -> None:
+    """Nothing for an attack without stages."""
+    if stages:
+        print_table(
+            ("stage", ">passes in all", ">pictures it did best on"),
+            [
+                (name, f"{stage['forwards']} + {stage['backwards']}", str(stage["found"]))
+                for name, stage in stages.items()
+            ],
+        )

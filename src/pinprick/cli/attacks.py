@@ -1,39 +1,37 @@
-"""``pinprick attacks``: the attacks there are, and a page for one of them."""
+"""``pinprick attacks``: list the attacks, or show one of them."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pinprick.cli import options
+from pinprick.cli.console import print_json, print_table
 
 if TYPE_CHECKING:
     from pinprick.attacks.card import Attack
 
 
 def main(
-    name: Annotated[
-        str | None, typer.Argument(help="An attack, for all that is known about it.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="Show this attack.")] = None,
     bibtex: Annotated[
-        bool, typer.Option("--bibtex", help="Print the BibTeX entry of each paper, and no more.")
+        bool, typer.Option("--bibtex", help="Print only the BibTeX entry of each paper.")
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """List the attacks, or show all that is known about one of them.
+    """List the attacks, or show one of them.
 
-    With a name: its facts, its settings with their defaults and meaning, its presets, and where it
-    differs from its paper.
+    With a name: its facts, its settings with defaults and meaning, its presets, and its differences
+    from the paper.
     """
     from pinprick.attacks import ATTACKS, find_attack
     from pinprick.attacks.papers import bibtex as entry
-    from pinprick.cli.folder import as_json
 
     chosen = list(ATTACKS.values()) if name is None else [find_attack(name)]
     if bibtex:
         typer.echo("\n\n".join(dict.fromkeys(entry(cls.card.name) for cls in chosen)))
     elif json:
         cards = [_document(cls) for cls in chosen]
-        typer.echo(as_json(cards if name is None else cards[0]))
+        print_json(cards if name is None else cards[0])
     elif name is None:
         _print_list(chosen)
     else:
@@ -58,8 +56,6 @@ def _document(cls: "type[Attack]") -> dict[str, Any]:
 
 
 def _print_list(attacks: "list[type[Attack]]") -> None:
-    from pinprick.cli.console import print_table
-
     columns = ("name", "title", "norm", "kind", "needs", "targeted", "mask", "random", "paper")
     rows = []
     for cls in attacks:
@@ -70,17 +66,16 @@ def _print_list(attacks: "list[type[Attack]]") -> None:
     print_table(columns, rows)
     named = [f"{cls.card.name} {', '.join(cls.presets)}" for cls in attacks if cls.presets]
     typer.echo(f"presets, as in --option preset=quick: {'; '.join(named)}")
-    typer.echo("settings of one, and where it differs from its paper: pinprick attacks NAME")
+    typer.echo("settings of one attack, and its differences from the paper: pinprick attacks NAME")
 
 
 def _print_page(cls: "type[Attack]") -> None:
     from pinprick.attacks.build import describe
     from pinprick.attacks.papers import PAPERS
-    from pinprick.cli.console import print_table
     from pinprick.settings import meanings_of
 
     attack = cls()
-    card, told = attack.facts(), meanings_of(cls)
+    card, meaning = attack.facts(), meanings_of(cls)
     norm = f"{card.norm}, counted in {card.unit}" if card.unit else card.norm
     typer.echo(f"{card.title} ({card.name}, revision {card.revision})")
     if (paper := PAPERS.get(card.name)) is not None:
@@ -105,7 +100,7 @@ def _print_page(cls: "type[Attack]") -> None:
     )
     print_table(("fact", ""), facts)
     rows = [
-        (key, _shown(value), told.get(key, ""))
+        (key, _shown(value), meaning.get(key, ""))
         for key, value in describe(attack).items()
         if key != "name"
     ]

@@ -1,15 +1,13 @@
-"""``pinprick check``: is this model fit to be measured?"""
+"""``pinprick check``: check whether a model is fit to be measured."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pinprick.cli import options
+from pinprick.cli.console import Console, print_json
 
-if TYPE_CHECKING:
-    from pinprick.model import Classifier
-
-_SEVERAL = 256  # images of a dataset, which will do
+_LIMIT = 256  # images of a dataset by default, which are enough
 
 
 def main(
@@ -23,7 +21,7 @@ def main(
         float | None,
         typer.Option(
             metavar="NUMBER",
-            help="Radius of PGD's ball; else that of the model's card, or 8/255.",
+            help="Radius of PGD's ball; by default that of the model's card, or 8/255.",
             show_default=False,
         ),
     ] = None,
@@ -32,74 +30,29 @@ def main(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """See whether a model is fit to be measured.
+    """Check whether a model is fit to be measured.
 
     Looks for what makes numbers meaningless, such as softmax outputs, random logits or zero
-    gradients. Where the true classes are given, also at the accuracy, and whether a stronger PGD
-    fools clearly more images than PGD with 20 steps; the same of the two figures on the model's
-    card. Of a dataset the first 256 images are taken, unless --limit says otherwise. A model of
-    other classes than ImageNet's is checked on pictures of yours or on --data, since the
-    photographs of the demo are not for it.
+    gradients. If true classes are given, also checks the accuracy, and whether a stronger PGD fools
+    clearly more images than PGD with 20 steps. Compares the same two figures on the model's card.
+    Of a dataset the first 256 images are used, unless --limit is given. The photographs of the demo
+    suit ImageNet models only; check other models on your pictures or on --data.
 
-    The exit status is 0 when nothing was found, and 2 when something is to be put right.
+    The exit status is 0 when nothing was found, and 2 when something needs fixing.
     """
-    from dataclasses import asdict
+    from pinprick.jobs.check import check_on_pictures
 
-    from pinprick.checks import check_card, check_model
-    from pinprick.cli.data_inputs import gather, open_data, read_data
-    from pinprick.cli.folder import as_json
-    from pinprick.cli.inputs import read_inputs
-    from pinprick.cli.place import load_on
-    from pinprick.errors import BadInput
-    from pinprick.zoo import card_of
-
-    if eps is not None and not 0 < eps <= 1:
-        raise BadInput(f"--eps must be above 0 and at most 1, got {eps:g}")
-    options.check_data_options(data, images, label, limit)
-    asked = None if data is None else open_data(data, root=root, limit=limit or _SEVERAL)
-    classifier = load_on(model, device, trust=trust)
-    if asked is not None:
-        inputs = gather(read_data(asked.data, classifier, quiet=quiet))
-    else:
-        if not images:
-            _refuse_other_classes(classifier)
-        inputs = read_inputs(images or [], classifier, labels=label or [], quiet=quiet)
-    labels = inputs.labels if "model" not in inputs.label_from else None
-    card = card_of(model)
-    facts = {} if card is None else card.facts
-    radius = eps or (facts.get("pgd") or {}).get("eps", 8 / 255)
-    flags = check_model(classifier, inputs.images, labels, eps=radius)
-    known = {flag.name for flag in flags}
-    flags += [flag for flag in check_card(facts) if flag.name not in known]
+    source = options.read_source(images, data, root, limit, label, usual_limit=_LIMIT)
+    outcome = check_on_pictures(
+        model, source, eps=eps, device=device, trust=trust, progress=Console(quiet=quiet)
+    )
     if json:
-        document = {
-            "model": classifier.name,
-            "data": None if asked is None else asked.words,
-            "images": len(inputs.photos),
-            "flags": [asdict(flag) for flag in flags],
-            "unreadable": inputs.unreadable_files(),
-        }
-        typer.echo(as_json(document))
-    elif flags:
-        for flag in flags:
+        print_json(outcome.plain())
+    elif outcome.flags:
+        for flag in outcome.flags:
             typer.echo(f"{flag.name}: {flag.sentence}; {flag.advice}")
     else:
-        count = len(inputs.photos)
-        seen = f"{count} image{'s' if count != 1 else ''}"
-        typer.echo(f"{classifier.name}: nothing to put right, seen on {seen}")
-    if flags or inputs.unreadable:
+        seen = f"{outcome.images} image{'s' if outcome.images != 1 else ''}"
+        typer.echo(f"{outcome.model}: nothing to fix, checked on {seen}")
+    if outcome.flags or outcome.unreadable:
         raise typer.Exit(2)
-
-
-def _refuse_other_classes(model: "Classifier") -> None:
-    """Raise ``BadInput`` where the photographs of the demo show none of the model's classes."""
-    from pinprick.data.sets.photographs import read_photographs
-    from pinprick.errors import BadInput
-
-    shown = {photo.record.label_name for photo in read_photographs()}
-    if model.classes and not shown & set(model.classes):
-        some = ", ".join(model.classes[:3])
-        raise BadInput(
-            f"{model.name} has the classes {some}, …, which the photographs of the demo do not "
-            "show; give pictures of its classes, or --data NAME ('pinprick data list' has names)"
-        )

@@ -1,12 +1,28 @@
-"""``pinprick compare``: several attacks on the same pictures, side by side."""
+"""``pinprick compare``: compare attacks on the same pictures."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pinprick.cli import options
+from pinprick.cli.console import (
+    Console,
+    end,
+    label_words,
+    print_json,
+    print_label_note,
+    print_out_of_time,
+    print_table,
+)
 
-_SEVERAL = 16  # images of a dataset, each of which gets a figure
+if TYPE_CHECKING:
+    from pinprick.jobs.compare import Comparison
+    from pinprick.report.compare_figure import Column
+
+_LIMIT = 16  # images of a dataset by default, each of which gets a figure
+_PICTURE = ("picture", "label", "before", "attack", "after")
+_COUNTS = (">pixels", ">elements", ">passes", ">seconds", "outcome")
 
 
 def main(
@@ -21,12 +37,13 @@ def main(
     model: options.ModelName = options.DEFAULT_MODEL,
     judge: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Another model, whose class and confidence are shown."),
+        typer.Option(metavar="NAME", help="Another model, whose predictions are shown."),
     ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ATTACK.KEY=VALUE", help="A setting of one attack, as pgd.steps=20; repeatable."
+            metavar="ATTACK.KEY=VALUE",
+            help="A setting of one attack, as in pgd.steps=20; repeatable.",
         ),
     ] = None,
     data: options.Data = None,
@@ -46,85 +63,80 @@ def main(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Set several attacks side by side on the same pictures.
+    """Compare attacks on the same pictures.
 
-    Prints a table, and writes for each picture a figure with a column for each attack, and
-    compare.json with every number, to a folder. Of a dataset the first 16 images are taken, unless
-    --limit says otherwise.
+    Prints a table. Writes to a folder: a figure per picture with one column per attack, and
+    compare.json with every number. Of a dataset the first 16 images are used, unless --limit is
+    given.
 
-    The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
-    that is no picture, or a service that stops answering; what was found is shown all the same.
+    The exit status is 0 when all is done. It is 2 when something needs fixing, such as a file that
+    is no picture, or a service that stops answering; what was found is shown all the same.
     """
     from pinprick.attacks.build import build
-    from pinprick.cli.compare_output import compare_document, print_comparisons
-    from pinprick.cli.console import remark, watch
-    from pinprick.cli.data_inputs import gather, open_data, read_data
-    from pinprick.cli.folder import as_json, open_folder, write_json
-    from pinprick.cli.inputs import read_inputs
-    from pinprick.cli.place import check_answered, choose_batch_size, load_on
-    from pinprick.errors import PinprickError
-    from pinprick.report.comparison import add_columns, save_comparison, start_comparisons
-    from pinprick.run import attack_batches
+    from pinprick.jobs.attack_group import RunOptions
+    from pinprick.jobs.compare import compare_attacks
 
-    options.check_data_options(data, images, label, limit)
-    chosen = [build(spec) for spec in options.read_attacks(attacks, option or [])]
-    open_folder(out)
-    asked = None if data is None else open_data(data, root=root, limit=limit or _SEVERAL)
-    classifier = load_on(model, device, trust=trust)
-    other = None if judge is None else load_on(judge, device, trust=trust)
-    if asked is not None:
-        inputs = gather(read_data(asked.data, classifier, target=target, quiet=quiet))
-    else:
-        inputs = read_inputs(
-            images or [], classifier, labels=label or [], target=target, quiet=quiet
-        )
-    runs = [  # all of them, so that everything is checked before the first starts
-        attack_batches(
-            attack,
-            classifier,
-            inputs.images,
-            inputs.labels,
-            targets=inputs.targets,
+    source = options.read_source(images, data, root, limit, label, target, usual_limit=_LIMIT)
+    console = Console(quiet=quiet)
+    outcome = compare_attacks(
+        [build(spec) for spec in options.read_attacks(attacks, option or [])],
+        model,
+        source,
+        out,
+        judge=judge,
+        run=RunOptions(
             seed=seed,
-            ids=inputs.ids,
-            batch_size=choose_batch_size(batch_size, classifier),
+            batch_size=batch_size,
             max_forwards=max_forwards,
             max_backwards=max_backwards,
             max_seconds=max_seconds,
             trace=trace,
-        )
-        for attack in chosen
-    ]
-    comparisons = start_comparisons(inputs.photos, inputs.images, inputs.logits, classifier, other)
-    failure: PinprickError | None = None
-    try:
-        for attack, batches in zip(chosen, runs, strict=True):
-            done = 0
-            for result in watch(batches, len(comparisons), attack.card.title, quiet=quiet):
-                add_columns(comparisons[done:], attack, result, classifier, other)
-                done += len(result)
-    except PinprickError as error:
-        if not comparisons or not comparisons[0].columns:
-            raise
-        failure = error  # said once all that was found is shown
-    for comparison in comparisons:
-        save_comparison(comparison, out)
-    words = None if asked is None else asked.words
-    limits = {
-        "max_forwards": max_forwards,
-        "max_backwards": max_backwards,
-        "max_seconds": max_seconds,
-    }
-    document = compare_document(comparisons, chosen, inputs, classifier, other, seed, words, limits)
-    write_json(document, out / "compare.json")
+        ),
+        device=device,
+        trust=trust,
+        progress=console,
+    )
     if json:
-        typer.echo(as_json(document))
+        print_json(outcome.document)
     else:
-        print_comparisons(comparisons, inputs)
-    if not quiet:
-        remark(f"figures and compare.json are in {out}")
-    if failure is not None:
-        raise failure
-    check_answered(classifier, other)
-    if inputs.unreadable:
-        raise typer.Exit(2)
+        _print(outcome.comparisons)
+    console.remark(f"figures and compare.json are in {out}")
+    end(outcome.failure, outcome.unreadable)
+
+
+def _print(comparisons: "Sequence[Comparison]") -> None:
+    """One line per picture and attack."""
+    from pinprick.report.words import prediction_words
+
+    judged = any(comparison.judged is not None for comparison in comparisons)
+    print_table(
+        (*_PICTURE, *(("judge",) if judged else ()), *_COUNTS),
+        [
+            (
+                comparison.record.name,
+                label_words(comparison.record),
+                prediction_words(comparison.clean),
+                *_cells(column),
+            )
+            for comparison in comparisons
+            for column in comparison.columns
+        ],
+    )
+    print_out_of_time([column.row for one in comparisons for column in one.columns])
+    print_label_note([comparison.record for comparison in comparisons])
+
+
+def _cells(column: "Column") -> tuple[str, ...]:
+    from pinprick.report.words import outcome_words, prediction_words, share
+
+    row = column.row
+    return (
+        column.headed(column.name),
+        prediction_words(row.adversarial),
+        *(() if column.judged is None else (prediction_words(column.judged),)),
+        f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",
+        f"{row.l0_elements} ({share(row.l0_elements_percent)})",
+        f"{row.forwards} + {row.backwards}",
+        f"{row.seconds:.2f}",
+        outcome_words(row),
+    )

@@ -1,30 +1,83 @@
-"""Where words go: results to stdout, progress and remarks to stderr."""
+"""Where text goes: results to stdout, progress and remarks to stderr."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence, Sized
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-Batch = TypeVar("Batch", bound=Sized)
+from pinprick.errors import PinprickError
+from pinprick.jobs.progress import Advance, Progress
 
-_SILENCE = 10  # seconds without a word
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import ProgressColumn
+
+    from pinprick.data.pictures import PictureRecord, Unreadable
+    from pinprick.report.row import Row
+
+_SILENCE = 10  # seconds without a line, where there is no bar
 
 
-def remark(text: str) -> None:
-    typer.echo(text, err=True)
+class Console(Progress):
+    """Prints what a job tells, on stderr; only warnings if ``quiet``."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+
+    def remark(self, text: str) -> None:
+        if not self.quiet:
+            typer.echo(text, err=True)
+
+    def warn(self, text: str) -> None:
+        typer.echo(f"pinprick: {text}", err=True)
+
+    @contextmanager
+    def count_images(self, total: int, title: str) -> Iterator[Advance]:
+        """A bar that counts images and disappears at the end; lines where there is no terminal."""
+        start = printed = time.monotonic()
+        done = 0
+        with progress_bar(quiet=self.quiet) as bar:
+            task = bar.add_task(title, total=total)
+
+            def advance(count: int) -> None:
+                nonlocal done, printed
+                bar.advance(task, count)
+                done, now = done + count, time.monotonic()
+                if bar.disable and now - printed > _SILENCE:
+                    self.remark(f"{title}: {done} of {total} images in {now - start:.0f} s")
+                    printed = now
+
+            yield advance
+
+
+def progress_bar(*columns: "ProgressColumn", quiet: bool) -> "Bar":
+    """A bar on stderr that disappears at the end; none if ``quiet`` or without a terminal."""
+    from rich.console import Console as Terminal
+    from rich.progress import Progress as Bar
+
+    terminal = Terminal(stderr=True, markup=False, highlight=False)
+    hidden = quiet or not terminal.is_terminal
+    return Bar(*columns, console=terminal, transient=True, disable=hidden)
+
+
+def print_json(document: Any) -> None:
+    from pinprick.jobs.output import as_json
+
+    typer.echo(as_json(document))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table on stdout; a column whose name starts with ">" is aligned to the right."""
     from rich import box
-    from rich.console import Console
+    from rich.console import Console as Terminal
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console = Console(markup=False, highlight=False, width=240)  # do not fold what is piped
+    terminal = Terminal(markup=False, highlight=False)
+    if not terminal.is_terminal:
+        terminal = Terminal(markup=False, highlight=False, width=240)  # do not fold what is piped
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         right = column.startswith(">")
@@ -33,27 +86,34 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         )
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
+    terminal.print(table)
 
 
-def watch(batches: Iterable[Batch], total: int, what: str, *, quiet: bool) -> Iterator[Batch]:
-    """The same batches, with a bar on stderr that counts images and is gone at the end.
+def label_words(record: "PictureRecord") -> str:
+    """The label of a picture, with a star where it is the model's prediction."""
+    return f"{record.label_name}{' *' if record.label_from == 'model' else ''}"
 
-    Where stderr is no terminal, a line now and then takes its place.
-    """
-    from rich.console import Console
-    from rich.progress import Progress
 
-    console = Console(stderr=True)
-    hidden = quiet or not console.is_terminal
-    start = spoken = time.monotonic()
-    done = 0
-    with Progress(console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task(what, total=total)
-        for batch in batches:
-            yield batch
-            bar.advance(task, len(batch))
-            done, now = done + len(batch), time.monotonic()
-            if hidden and not quiet and now - spoken > _SILENCE:
-                remark(f"{what}: {done} of {total} images in {now - start:.0f} s")
-                spoken = now
+def print_label_note(records: "Sequence[PictureRecord]") -> None:
+    """What the star in a table means, if there is one."""
+    if any(record.label_from == "model" for record in records):
+        typer.echo("* the label is unknown: the model's clean prediction is used")
+
+
+def print_out_of_time(rows: "Sequence[Row]") -> None:
+    """How many images --max-seconds cut short, if any."""
+    late = [row for row in rows if row.out_of_time]
+    if late:
+        begun = sum(row.forwards > 0 for row in late)
+        typer.echo(
+            f"out of time: {begun} of {len(rows)} cut short, {len(late) - begun} not attacked; "
+            "--max-seconds gives more"
+        )
+
+
+def end(failure: PinprickError | None, unreadable: "Sequence[Unreadable]") -> None:
+    """Exit with status 2 if a job failed or left files out; all it found is shown by now."""
+    if failure is not None:
+        raise failure
+    if unreadable:
+        raise typer.Exit(2)

@@ -1,10 +1,38 @@
-"""``pinprick explain``: fool a model on pictures, and show what each changed pixel does."""
+"""``pinprick explain``: attack pictures, and show what each changed pixel does."""
 
-from typing import Annotated
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pinprick.cli import options
+from pinprick.cli.console import (
+    Console,
+    end,
+    label_words,
+    print_json,
+    print_label_note,
+    print_table,
+)
+
+if TYPE_CHECKING:
+    from pinprick.explain.noise.explanation import Explanation
+    from pinprick.jobs.explain import ExplainOutcome
+    from pinprick.jobs.explain_files import ExplainedPicture
+
+# Columns and their widths: with 3 between columns and 1 at the edges, a table has 100 columns.
+_ATTACKED = (("picture", 18), ("label", 18), ("before", 18), ("after", 18), ("outcome", 14))
+_EXPLAINED = (
+    ("picture", 18),
+    (">pixels", 12),
+    (">groups", 6),
+    (">obscuring", 9),
+    (">leading", 7),
+    ("kinds of groups", 21),
+    (">not\nneeded", 7),
+)
+_LINES = 40  # a longer table is cut
 
 
 def main(
@@ -21,8 +49,8 @@ def main(
         str | None,
         typer.Option(
             metavar="connected|pixels",
-            help="Explain groups of pixels that lie together, or each by itself, up to 32 and else "
-            "joined by place; by default connected with attacks that count pixels or elements.",
+            help="Explain connected groups of pixels, or single pixels; more than 32 of these are "
+            "joined by position. By default connected for attacks that count pixels or elements.",
             show_default=False,
         ),
     ] = None,
@@ -30,8 +58,8 @@ def main(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The layer of the maps, as the network calls it; none for no maps. "
-            "Without it, the last that is fine enough.",
+            help="The layer of the maps, by its name in the network; none for no maps. By default "
+            "the last layer that is fine enough.",
             show_default=False,
         ),
     ] = None,
@@ -40,7 +68,7 @@ def main(
         typer.Option(
             "--map",
             metavar="auto|gradcam|layercam",
-            help="The map of where a class is seen; auto is LayerCAM up to 64 pixels per side.",
+            help="The method of the maps; auto is LayerCAM up to 64 pixels per side.",
         ),
     ] = "auto",
     error: Annotated[
@@ -48,8 +76,8 @@ def main(
         typer.Option(
             min=0,
             metavar="SHARE",
-            help="Largest standard error of a sampled effect, as a share of the change of the "
-            "margin. Effects of up to 8 groups are exact.",
+            help="Largest standard error of a sampled effect, as a share of the margin change. "
+            "Effects of up to 8 groups are exact.",
         ),
     ] = 0.05,
     max_pairs: Annotated[
@@ -57,16 +85,16 @@ def main(
         typer.Option(
             min=2,
             metavar="COUNT",
-            help="Sample at most so many pairs of orders per group. Sampling stops earlier once "
-            "no label is undecided.",
+            help="Sample at most COUNT pairs of orders per group. Sampling stops earlier once no "
+            "label is undecided.",
         ),
     ] = 256,
     polish: Annotated[
         bool | None,
         typer.Option(
             "--polish/--no-polish",
-            help="Put back every pixel that can be spared first; by default so with attacks that "
-            "count pixels or elements.",
+            help="First put back every changed pixel that is not needed; the default if the attack "
+            "counts pixels or elements.",
             show_default=False,
         ),
     ] = None,
@@ -75,8 +103,8 @@ def main(
         typer.Option(
             min=0,
             metavar="COUNT",
-            help="Draw figures of at most so many images, 0 for none; by default of all pictures, "
-            "and of 8 of --data, which are drawn at random with the seed.",
+            help="Draw figures of at most COUNT images, 0 for none. By default of all pictures, "
+            "and of 8 images of --data, which are sampled with the seed.",
         ),
     ] = None,
     out: options.Folder = options.DEFAULT_FOLDER,
@@ -92,121 +120,146 @@ def main(
 ) -> None:
     """Show what each changed pixel of an attack does.
 
-    Obscuring pixels lower the score of the true class, leading pixels raise that of another class.
+    Obscuring pixels lower the score of the true class. Leading pixels raise that of another class.
     Prints a table. Writes to a folder: per picture a figure with maps of both classes, a figure
     with the effects of each group of pixels, and explanation.json with every number. With --data
     it also prints shares over all images.
 
-    The attack pinprick searches with effort=fast here, unless there is a --target or --option says
-    otherwise: pixels that can be spared are put back before anything is explained.
+    The attack pinprick has effort=fast here, unless there is a --target, or --option sets effort.
+    Pixels that are not needed are put back before anything is explained.
 
-    The exit status is 0 when all is done, and 2 when something is to be put right, such as a file
-    that is no picture, or a service that stops answering; what was found is shown all the same.
+    The exit status is 0 when all is done. It is 2 when something needs fixing, such as a file that
+    is no picture, or a service that stops answering; what was found is shown all the same.
     """
-    from collections.abc import Iterator
-    from functools import partial
-
     from pinprick.attacks.build import build
-    from pinprick.cli.console import remark, watch
-    from pinprick.cli.data_inputs import open_data, read_groups
-    from pinprick.cli.explain_output import explain_document, print_explanations
-    from pinprick.cli.explain_steps import (
-        as_settings,
-        check_layer,
-        choose_figures,
-        explain_batches,
+    from pinprick.jobs.attack_group import RunOptions
+    from pinprick.jobs.explain import explain_pictures
+
+    source = options.read_source(images, data, root, limit, label, target)
+    console = Console(quiet=quiet)
+    outcome = explain_pictures(
+        build(options.read_attack(attack, option or [], quick=target is None)),
+        model,
+        source,
+        out,
+        run=RunOptions(
+            seed=seed,
+            batch_size=batch_size,
+            max_forwards=max_forwards,
+            max_backwards=max_backwards,
+            max_seconds=max_seconds,
+        ),
+        grouping=grouping,
+        error=error,
+        max_pairs=max_pairs,
+        polish=polish,
+        layer=layer,
+        method=method,
+        figures=figures,
+        device=device,
+        trust=trust,
+        progress=console,
     )
-    from pinprick.cli.folder import Diary, as_json, open_folder
-    from pinprick.cli.place import check_answered, choose_batch_size, load_on
-    from pinprick.cli.roll import Roll
-    from pinprick.cli.time_left import TimeLeft
-    from pinprick.cli.totals_output import print_totals
-    from pinprick.data.pictures import Named
-    from pinprick.errors import PinprickError
-    from pinprick.explain.maps.class_maps import as_method
-    from pinprick.explain.noise.explain_noise import check_scores
-    from pinprick.explain.noise.totals import add_up
-    from pinprick.report.explain_gallery import ExplainedPicture, hang_explanations
-    from pinprick.result import AttackResult
-    from pinprick.run import attack_batches
-
-    options.check_data_options(data, images, label, limit)
-    chosen = build(options.read_attack(attack, option or [], quick=target is None))
-    settings = as_settings(grouping, chosen, seed=seed, error=error, max_pairs=max_pairs)
-    seen = as_method(method)
-    open_folder(out)
-    asked = None if data is None else open_data(data, root=root, limit=limit)
-    classifier = load_on(model, device, trust=trust)
-    check_scores(classifier)
-    groups, total = read_groups(
-        asked, images or [], classifier, labels=label or [], target=target, quiet=quiet
-    )
-    drawn = choose_figures(figures, total, dataset=asked is not None, seed=seed)
-
-    names: list[Named] = []
-    roll = Roll()
-    time_left = TimeLeft(max_seconds)
-
-    def batches() -> Iterator[AttackResult]:
-        for group in groups:
-            if not names:
-                check_layer(classifier, group.images, layer, seen)
-            names.extend(group.photos)
-            roll.add(group)
-            if not group.photos:  # a service answered for none of them
-                continue
-            found = attack_batches(
-                chosen,
-                classifier,
-                group.images,
-                group.labels,
-                targets=group.targets,
-                seed=seed,
-                ids=group.ids,
-                batch_size=choose_batch_size(batch_size, classifier),
-                max_forwards=max_forwards,
-                max_backwards=max_backwards,
-                max_seconds=time_left.seconds,
-            )
-            yield from time_left.spend(found)
-
-    title = f"{chosen.card.title} on {classifier.name}"
-    words = None if asked is None else asked.words
-    shown: list[ExplainedPicture] = []
-    told = explain_batches(
-        batches(), classifier, settings, polish=polish, layer=layer, method=seen, quiet=quiet
-    )
-    failure: PinprickError | None = None
-    with Diary(out / "explanation.json") as diary:  # so that a run that is stopped loses nothing
-        try:
-            for part in watch(told, total, f"{title}, explained", quiet=quiet):
-                photos = names[len(shown) : len(shown) + len(part)]
-                here = {number - len(shown) for number in drawn}
-                shown += hang_explanations(part, photos, classifier, out, title=title, figures=here)
-                diary.write(
-                    partial(explain_document, part, shown, roll, classifier, settings, words)
-                )
-        except PinprickError as stop:
-            if not shown:
-                raise
-            failure = stop  # said once all that was found is shown
-        totals = None if asked is None else add_up([one.explanation for one in shown])
-        diary.write(
-            partial(explain_document, part, shown, roll, classifier, settings, words, totals)
-        )
     if json:
-        typer.echo(as_json(diary.document))
+        print_json(outcome.document)
     else:
-        print_explanations(title, shown, roll)
-        if totals is not None:
-            print_totals(totals)
-    if not quiet:
-        figured = any(one.figure is not None for one in shown)
-        remark(
-            f"{'figures and explanation.json are' if figured else 'explanation.json is'} in {out}"
-        )
-    if failure is not None:
-        raise failure
-    check_answered(classifier)
-    if roll.unreadable:
-        raise typer.Exit(2)
+        _print(outcome)
+    drawn = any(picture.figure is not None for picture in outcome.pictures)
+    files = "figures and explanation.json are" if drawn else "explanation.json is"
+    console.remark(f"{files} in {out}")
+    end(outcome.failure, outcome.unreadable)
+
+
+def _print(outcome: "ExplainOutcome") -> None:
+    """What the attack did, what the groups do, and totals over a dataset."""
+    from pinprick.report.totals_text import totals_text
+
+    pictures = outcome.pictures
+    typer.echo(outcome.title)
+    _print_fitted(_ATTACKED, [_attack_cells(picture) for picture in pictures])
+    correct = [picture.row for picture in pictures if picture.row.correct]
+    fooled = sum(row.success for row in correct)
+    typer.echo(f"fooled {fooled} of {len(correct)} images that were classified correctly")
+    print_label_note([picture.record for picture in pictures])
+    _print_fitted(_EXPLAINED, [_group_cells(picture) for picture in pictures])
+    typer.echo(
+        "obscuring: fall of the true class's score; leading: rise of the other class's score"
+    )
+    typer.echo("scores are logits minus their mean; not needed: pixels that can be put back")
+    polished = _polish_words([picture.explanation for picture in pictures])
+    if polished:
+        typer.echo(polished)
+    for part in () if outcome.totals is None else totals_text(outcome.totals):
+        if isinstance(part, str):
+            typer.echo(part)
+        else:
+            print_table(part.columns, part.rows)
+
+
+def _print_fitted(columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]]) -> None:
+    from pinprick.report.words import fitted
+
+    print_table(
+        [name for name, _ in columns],
+        [
+            [fitted(cell, width) for cell, (_, width) in zip(row, columns, strict=True)]
+            for row in rows[:_LINES]
+        ],
+    )
+    if len(rows) > _LINES:
+        typer.echo(f"{len(rows) - _LINES} more are in explanation.json")
+
+
+def _attack_cells(picture: "ExplainedPicture") -> tuple[str, ...]:
+    from pinprick.report.words import cut, outcome_words, prediction_words
+
+    row = picture.row
+    failed = "failed: " if picture.explanation.status == "failed" else ""
+    return (
+        cut(picture.record.name, 18),
+        label_words(picture.record),
+        prediction_words(row.clean),
+        prediction_words(row.adversarial),
+        f"{failed}{outcome_words(row)}",
+    )
+
+
+def _group_cells(picture: "ExplainedPicture") -> tuple[str, ...]:
+    from pinprick.explain.noise.labels import LABELS
+    from pinprick.report.words import FIXED, cut, share, signed
+
+    row, told = picture.row, picture.explanation
+    kinds = Counter(group.shapley.label for group in told.groups)
+    effects = (signed(told.obscuring), signed(told.leading)) if told.groups else ("", "")
+    return (
+        cut(picture.record.name, 18),
+        f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",
+        str(len(told.groups)),
+        *effects,
+        ", ".join(f"{kinds[name]}{FIXED}{name}" for name in LABELS if kinds[name]),
+        _spare_words(told),
+    )
+
+
+def _spare_words(told: "Explanation") -> str:
+    """The number of changed pixels that are not needed, as far as it is known."""
+    if told.spare_pixels is not None:
+        return str(told.spare_pixels or "none")
+    most = told.most_spare_pixels
+    return "" if most is None else f"at most {most}"
+
+
+def _polish_words(explanations: "Sequence[Explanation]") -> str:
+    """Whether polishing finished; empty if nothing was polished."""
+    from pinprick.explain.explain_result import POLISH_PASSES
+
+    polished = [one for one in explanations if one.settled is not None]
+    cut_off = [one for one in polished if not one.settled]
+    if not cut_off:
+        return f"polishing finished: n = {len(polished)} images" if polished else ""
+    most = max(one.most_spare_pixels or 0 for one in cut_off)
+    rest = f"at most {most} pixels are not needed" if most else "all changed pixels are needed"
+    return (
+        f"polishing stopped after {POLISH_PASSES} forward passes in {len(cut_off)} of "
+        f"{len(polished)} images: {rest}"
+    )

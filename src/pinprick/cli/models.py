@@ -1,11 +1,11 @@
 """``pinprick models``: the models that can be loaded by name."""
 
-from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 
 from pinprick.cli import options
+from pinprick.cli.console import print_json, print_table
 
 
 def main(
@@ -13,7 +13,7 @@ def main(
         str | None,
         typer.Argument(
             metavar="SOURCE",
-            help="pinprick, torchvision, timm or robustbench; without it, where models come from.",
+            help="pinprick, torchvision, timm or robustbench; by default, where models come from.",
             show_default=False,
         ),
     ] = None,
@@ -21,23 +21,23 @@ def main(
 ) -> None:
     """List the models that can be loaded by name.
 
-    Without SOURCE, says where models come from and what is to be installed for that, and lists
-    those that come with the package with the accuracies on their cards.
+    Without SOURCE, shows where models come from and what to install for that. Also lists the models
+    that come with the package, with the accuracies on their cards.
     """
-    from pinprick.cli.folder import as_json
     from pinprick.zoo.registry import list_models
 
     entries = list_models(source or "pinprick")
     if json:
-        document: Any = entries if source else {"sources": _sources(), "shipped": entries}
-        typer.echo(as_json(document))
+        print_json(entries if source else {"sources": _sources(), "shipped": entries})
         return
     if source is None:
         _print_sources()
     if source in (None, "pinprick"):
         _print_shipped(entries)
     elif source == "torchvision":
-        _print(("name", "weights"), ((one["name"], ", ".join(one["weights"])) for one in entries))
+        print_table(
+            ("name", "weights"), ((one["name"], ", ".join(one["weights"])) for one in entries)
+        )
     else:
         for one in entries:
             typer.echo(one["name"])
@@ -54,7 +54,7 @@ def _sources() -> list[dict[str, Any]]:
 def _print_sources() -> None:
     from pinprick.zoo.registry import SOURCES
 
-    _print(
+    print_table(
         ("--model", "what it is", "here"),
         ((one.form, one.what, "ready" if one.ready else one.install) for one in SOURCES),
     )
@@ -88,13 +88,7 @@ def _print_shipped(entries: list[dict[str, Any]]) -> None:
         if few:
             measured.setdefault(l0_attack(facts), []).append(one["name"])
     columns = ("shipped", "net", "data", ">accuracy", ">PGD", ">stronger PGD", ">elements changed")
-    _print(columns, rows)
+    print_table(columns, rows)
     for attack, names in measured.items():
         models = f" of {', '.join(names)}" if len(measured) > 1 else ""
         typer.echo(f"elements changed{models}: {attack}")
-
-
-def _print(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    from pinprick.cli.console import print_table
-
-    print_table(columns, rows)

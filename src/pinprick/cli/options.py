@@ -2,25 +2,28 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pinprick.errors import BadInput
+
+if TYPE_CHECKING:
+    from pinprick.jobs.pictures import PictureSource
 
 DEFAULT_MODEL = "efficientnet_lite0"
 DEFAULT_ATTACK = "pinprick"
 DEFAULT_COMPARISON = f"ifgsm,{DEFAULT_ATTACK}"
 DEFAULT_FOLDER = Path("pinprick-out")
 
-FOR_PNGS = {"pinprick": {"values": "8bit"}}  # what is written is a PNG, so values keep to its grid
-QUICK = {"pinprick": {"effort": "fast"}}  # where what is left over is put back afterwards
+FOR_PNGS = {"pinprick": {"values": "8bit"}}  # values that survive in a PNG
+QUICK = {"pinprick": {"effort": "fast"}}  # where polishing follows
 
 Pictures = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="IMAGES",
-        help="Picture files, or folders of them; the photographs of the demo if there are none.",
+        help="Picture files or folders of them; by default the photographs of the demo.",
         show_default=False,
     ),
 ]
@@ -52,16 +55,16 @@ Labels = Annotated[
     typer.Option(
         "--label",
         metavar="CLASS",
-        help="The true class, by number, in words or by ImageNet synset: one for all pictures, or "
-        "one for each in turn. Without it, what the model says of the clean picture.",
+        help="The true class by number, name or ImageNet synset: one for all pictures, or one per "
+        "picture in order. By default the model's prediction for the clean picture.",
     ),
 ]
 Target = Annotated[
     str | None,
     typer.Option(
         metavar="CLASS|least-likely|given",
-        help="The class to be taken for, by number or in words, or as --data gives it; without it, "
-        "any but the label.",
+        help="The target class by number or name, or as --data gives it; by default any class but "
+        "the label.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same images.")]
@@ -70,37 +73,33 @@ BatchSize = Annotated[
     typer.Option(
         min=1,
         metavar="COUNT",
-        help="Pictures to attack at a time; by default 1 on a CPU, and what fits on a GPU.",
+        help="Pictures per batch; by default 1 on a CPU, and what fits on a GPU.",
     ),
 ]
 Device = Annotated[
     str,
-    typer.Option(
-        metavar="NAME", help="cpu, cuda, cuda:1, mps; auto takes a GPU where there is one."
-    ),
+    typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; auto takes a GPU if there is one."),
 ]
-Folder = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="The folder that files are written to.")
-]
+Folder = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write files to.")]
 Data = Annotated[
     str | None,
     typer.Option(
         "--data",
         metavar="SET[IMAGES]",
-        help="Images of a dataset instead of pictures, as cifar10/test[0:100]; they have labels.",
+        help="Labelled images of a dataset instead of pictures, as in cifar10/test[0:100].",
         show_default=False,
     ),
 ]
 Limit = Annotated[
     int | None,
-    typer.Option(min=1, metavar="COUNT", help="At most so many images of --data."),
+    typer.Option(min=1, metavar="COUNT", help="Use only the first COUNT images of --data."),
 ]
 Root = Annotated[
     Path | None,
     typer.Option(
         "--root",
         metavar="DIR",
-        help="The folder that datasets are kept in; without it PINPRICK_DATA, or the user's cache.",
+        help="The folder of datasets; by default PINPRICK_DATA, or the user's cache.",
         show_default=False,
     ),
 ]
@@ -108,14 +107,12 @@ Trace = Annotated[
     bool,
     typer.Option(
         "--trace",
-        help="Write down the best so far of each picture against its passes, in the JSON.",
+        help="Record the best result so far per picture against its passes, in the JSON file.",
     ),
 ]
 MaxForwards = Annotated[
     int | None,
-    typer.Option(
-        "--max-forwards", min=0, metavar="COUNT", help="Most forward passes of an attack per image."
-    ),
+    typer.Option("--max-forwards", min=0, metavar="COUNT", help="Most forward passes per image."),
 ]
 MaxBackwards = Annotated[
     int | None,
@@ -123,7 +120,7 @@ MaxBackwards = Annotated[
         "--max-backwards",
         min=0,
         metavar="COUNT",
-        help="Most backward passes of an attack per image.",
+        help="Most backward passes per image.",
     ),
 ]
 MaxSeconds = Annotated[
@@ -132,28 +129,39 @@ MaxSeconds = Annotated[
         "--max-seconds",
         min=0,
         metavar="SECONDS",
-        help="Most seconds of an attack for all images together; those still attacked then keep "
-        "the best so far, the others stay clean.",
+        help="Most seconds of an attack for all images together. Images under attack then keep the "
+        "best result so far; later images stay clean.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar and no remarks.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def check_data_options(
-    data: str | None, pictures: list[Path] | None, label: list[str] | None, limit: int | None
-) -> None:
-    """Raise ``BadInput`` where pictures and a dataset are mixed."""
-    if data is None and limit is not None:
-        raise BadInput("--limit is for --data; leave pictures out instead")
-    if data is not None and pictures:
-        raise BadInput("give pictures, or a dataset with --data, but not both")
-    if data is not None and label:
-        raise BadInput("images of --data have their labels; leave --label out")
+def read_source(
+    images: list[Path] | None,
+    data: str | None,
+    root: Path | None,
+    limit: int | None,
+    label: list[str] | None,
+    target: str | None = None,
+    *,
+    usual_limit: int | None = None,
+) -> "PictureSource":
+    """The pictures to work on; ``usual_limit`` is the limit of --data where none is given."""
+    from pinprick.jobs.pictures import PictureSource
+
+    return PictureSource(
+        paths=images or (),
+        data=data,
+        root=root,
+        limit=usual_limit if limit is None and data is not None else limit,
+        labels=label or (),
+        target=target,
+    )
 
 
 def read_options(given: Iterable[str]) -> dict[str, str]:
-    """``["eps=8/255"]`` as ``{"eps": "8/255"}``; what the values mean, the attack decides."""
+    """``["eps=8/255"]`` as ``{"eps": "8/255"}``; the attack reads the values."""
     options: dict[str, str] = {}
     for text in given:
         key, equals, value = (part.strip() for part in text.partition("="))
@@ -172,9 +180,9 @@ def read_attack(name: str, given: Iterable[str], *, quick: bool = False) -> dict
 
 
 def read_attacks(names: str, given: Iterable[str]) -> list[dict[str, str]]:
-    """``"pgd,cw_l0:quick"`` and ``["pgd.steps=20"]`` as one description for each attack.
+    """``"pgd,cw_l0:quick"`` and ``["pgd.steps=20"]`` as one description per attack.
 
-    A preset after a colon makes it another attack to compare, with options of its own.
+    An attack with a preset after a colon has options of its own.
     """
     specs: dict[str, dict[str, str]] = {}
     for name in (name.strip() for name in names.split(",")):

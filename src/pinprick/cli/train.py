@@ -1,12 +1,19 @@
-"""``pinprick train``: train a network, plainly or to withstand attacks."""
+"""``pinprick train``: train a network, with or without adversarial training."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pinprick.cli import options
-from pinprick.errors import UnknownName
+from pinprick.cli.console import Console, print_json, print_table, progress_bar
+from pinprick.jobs.progress import Tick
+
+if TYPE_CHECKING:
+    from pinprick.train.progress import Epoch
+    from pinprick.zoo.card import ModelCard
 
 DEFAULT_FOLDER = Path("pinprick-model")
 
@@ -18,8 +25,8 @@ def main(
             "--data",  # typer 0.27 would name it after the metavar: --DATA
             metavar="DATA",
             help="mnist, fashion_mnist, cifar10, cifar100, imagenet, folder:PATH, csv:PATH, "
-            "tensors:PATH, or a .safetensors file with both splits; or some of a set, as in "
-            "'cifar10[:1000]' or 'cifar10[class=cat|dog]'.",
+            "tensors:PATH, or a .safetensors file with both splits; or some images of a dataset, "
+            "as in 'cifar10[:1000]' or 'cifar10[class=cat|dog]'.",
         ),
     ],
     net: Annotated[
@@ -38,21 +45,20 @@ def main(
         str | None,
         typer.Option(
             metavar="DATA",
-            help="The test images, which are never trained on; by default the set's test split, "
-            "or a fifth of the images where it has none.",
+            help="The test images, which are never trained on; by default the test split, or a "
+            "fifth of the images if there is none.",
         ),
     ] = None,
-    root: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The folder that data sets are kept in.")
-    ] = None,
+    root: options.Root = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The data set whose settings are taken; else DATA's own."
+            metavar="NAME", help="The dataset whose settings are used; by default DATA's own."
         ),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(metavar="COUNT", help="Epochs, in place of the preset's.")
+        int | None,
+        typer.Option(metavar="COUNT", help="Number of epochs; by default that of the preset."),
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -75,61 +81,99 @@ def main(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Train a network, plainly or to withstand attacks.
+    """Train a network, with or without adversarial training.
 
-    Writes model.safetensors (in shards where it is large) and card.json to a folder, which
+    Writes model.safetensors (in shards if it is large) and card.json to a folder, which
     `--model file:DIR` loads. Settings that are not given are those of the preset for the data, the
     network and the recipe.
 
-    A training that was stopped is taken up after its last whole epoch when the same command is
-    given again.
+    The same command resumes a training that was stopped, after its last whole epoch.
     """
-    from pinprick.cli.console import remark
-    from pinprick.cli.folder import as_json, open_folder
-    from pinprick.cli.place import find_device
-    from pinprick.cli.train_output import describe_epoch, print_card, show_epochs
-    from pinprick.train.job import finish, finished, lost_weights, train_epochs
-    from pinprick.train.loop import Trainer
-    from pinprick.train.material import read_material
-    from pinprick.train.plan import build_plan
-    from pinprick.train.presets import DATA
-    from pinprick.zoo.from_card import check_net
-    from pinprick.zoo.weights import as_store
+    from pinprick.jobs.train import train_network
 
-    place = find_device(device)
     given = options.read_options(option or [])
     if epochs is not None:
         given["epochs"] = str(epochs)
-    if preset is not None and preset not in DATA:
-        raise UnknownName("preset", preset, DATA)
-    kind = as_store("float16" if half else store)
-    check_net(net)  # faults are found before the data are read
-    build_plan(data="", net=net, recipe=recipe, options=given)
-    material = read_material(data, root=root, test=test)
-    if material.remark and not quiet:
-        remark(material.remark)
-    name = preset or material.name
-    plan = build_plan(data=name, net=net, recipe=recipe, options=given, seed=seed)
-    open_folder(out)
-    card = finished(plan, material, out, store=kind)
-    if card is None:
-        if lost_weights(out) and not quiet:
-            remark(f"{out} holds a card without its weights; training again")
-        trainer = Trainer(plan, material, place)
-        title = f"{plan.recipe.title} of {net} on {material.name}"
-        total = plan.schedule.epochs
-        with show_epochs(title, total, lambda: trainer.progress.epochs, quiet=quiet) as show:
-            tick, tell = show
-            for epoch in train_epochs(trainer, material, out, tick):
-                tell(describe_epoch(epoch))
-        if not quiet:
-            remark("measuring on test images, in 32-bit numbers")
-        card = finish(trainer, material, out, store=kind)
-    elif not quiet:
-        remark(f"this training has ended already; its model is in {out}")
+    console = _TrainingConsole(quiet=quiet)
+    card = train_network(
+        data,
+        net,
+        out,
+        recipe=recipe,
+        test=test,
+        root=root,
+        preset=preset,
+        options=given,
+        store="float16" if half else store,
+        seed=seed,
+        device=device,
+        progress=console,
+    )
     if json:
-        typer.echo(as_json(card.facts))
+        print_json(card.facts)
     else:
-        print_card(card)
-    if not quiet:
-        remark(f"weights and card are in {out}; use them with --model file:{out}")
+        _print_card(card)
+    console.remark(f"weights and card are in {out}; use them with --model file:{out}")
+
+
+class _TrainingConsole(Console):
+    """Prints a bar and one line per epoch, too."""
+
+    @contextmanager
+    def show_epochs(
+        self, title: str, epochs: int, done: Callable[[], int]
+    ) -> "Iterator[tuple[Tick, Callable[[Epoch], None]]]":
+        with progress_bar(quiet=self.quiet) as bar:
+            task = bar.add_task(title, total=epochs)
+
+            def tick(step: int, steps: int) -> None:
+                bar.update(task, completed=done() + step / steps)
+
+            def show(line: str) -> None:
+                if not self.quiet:
+                    bar.console.print(line, soft_wrap=True)
+
+            show(title)
+            yield tick, lambda epoch: show(_epoch_words(epoch))
+
+
+def _epoch_words(epoch: "Epoch") -> str:
+    line = (
+        f"epoch {epoch.number}: loss {epoch.loss:.3f}, accuracy {epoch.accuracy:.1%}, "
+        f"robust accuracy {epoch.robust_accuracy:.1%}, {epoch.seconds:.0f} s"
+    )
+    if epoch.rolled_back:
+        line += (
+            f"; robust accuracy on training images fell to {epoch.watched:.1%}: "
+            "epoch rolled back; retrying with a smaller step"
+        )
+    return line
+
+
+def _print_card(card: "ModelCard") -> None:
+    from pinprick.zoo.facts import l0_attack, linf_attack, overstatement, percent
+
+    facts = card.facts
+    pgd, strong = facts["pgd"], facts.get("strong_pgd")
+    few = facts.get("l0_elements")
+    rows = [
+        ("accuracy", percent(facts["accuracy"]), str(facts["test_images"])),
+        (f"accuracy under {linf_attack(pgd)}", percent(pgd["accuracy"]), str(pgd["images"])),
+    ]
+    if strong:
+        images = str(strong["images"])
+        rows += [
+            (f"accuracy under {linf_attack(pgd)}", percent(strong["pgd_accuracy"]), images),
+            (f"worst case with {linf_attack(strong)}", percent(strong["accuracy"]), images),
+        ]
+    if few:
+        rows += [
+            (f"accuracy with {k} elements changed", percent(share), str(few["images"]))
+            for k, share in few["accuracy"].items()
+        ]
+    rows.append(("training time", f"{facts['seconds']:.1f} s", ""))
+    print_table(("measured", ">value", ">test images"), rows)
+    if few:
+        typer.echo(f"elements changed: {l0_attack(facts)}")
+    if sentence := overstatement(facts):
+        typer.echo(f"{sentence}: do not trust PGD on this network")

@@ -25,5 +25,5 @@ def attack_figure(row: Row, clean: Picture, adv: Picture, *, title: str) -> Figu
 
 def _outcome(row: Row) -> str:
     time = "" if row.skipped else f" in {duration(row.seconds)}"
-    goal = "" if row.target_name is None else f"; wanted {row.target_name}"
+    goal = "" if row.target_name is None else f"; target {row.target_name}"
     return f"{outcome_words(row)}{time}{goal}"

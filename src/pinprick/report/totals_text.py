@@ -1,49 +1,56 @@
-"""What holds over all images of a dataset, in lines and tables for people."""
+"""Numbers over all images of an explained dataset, as lines and tables of text."""
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-import typer
-
-from pinprick.cli.console import print_table
 from pinprick.explain.noise.statistics import Association, Estimate
 from pinprick.explain.noise.totals import Totals
 
 
-def print_totals(totals: Totals) -> None:
-    """Shares with 95 % intervals over images, the table of labels and places, flip rates."""
-    typer.echo(
+@dataclass(frozen=True)
+class Table:
+    """A table of text; a column whose name starts with ">" is aligned to the right."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def totals_text(totals: Totals) -> Iterator[str | Table]:
+    """Shares with 95 % intervals over images, effects against map regions, and flip rates."""
+    yield (
         f"\n{totals.explained} of {totals.images} images were fooled and explained, "
         f"{totals.failed} attacks failed, {totals.skipped} images needed no attack"
     )
     if not totals.explained:
         return
-    typer.echo("in brackets: 95 % intervals over images; n: number of images")
-    typer.echo(f"changed pixels per image: {number(totals.pixels)}")
-    typer.echo(f"groups per image: {number(totals.groups)}")
-    typer.echo(f"images in which every changed pixel is needed: {percent(totals.minimal)}")
+    yield "in brackets: 95 % intervals over images; n: number of images"
+    yield f"changed pixels per image: {number(totals.pixels)}"
+    yield f"groups per image: {number(totals.groups)}"
+    yield f"images in which every changed pixel is needed: {percent(totals.minimal)}"
     if totals.settled.images:
-        typer.echo(f"images in which polishing finished: {percent(totals.settled)}")
-    typer.echo(f"groups with a decided label: {percent(totals.decided)}")
-    _print_kinds(totals)
-    typer.echo(f"obscuring share of the margin change, median: {number(totals.obscuring_share)}")
-    typer.echo(f"images in which it is above one half: {percent(totals.mostly_obscuring)}")
-    _print_flips(totals)
-    _print_places(totals)
+        yield f"images in which polishing finished: {percent(totals.settled)}"
+    yield f"groups with a decided label: {percent(totals.decided)}"
+    yield _kinds(totals)
+    yield f"obscuring share of the margin change, median: {number(totals.obscuring_share)}"
+    yield f"images in which it is above one half: {percent(totals.mostly_obscuring)}"
+    yield _flips(totals)
+    yield from _regions(totals)
     empty = totals.no_true_map + totals.no_adversarial_map
     if empty:
-        typer.echo(f"{empty} {'map was' if empty == 1 else 'maps were'} zero everywhere: left out")
+        yield f"{empty} {'map was' if empty == 1 else 'maps were'} zero everywhere: left out"
     error = f"{100 * totals.largest_error:.1f} %"
-    typer.echo(f"largest standard error of an effect: {error} of the margin change")
+    yield f"largest standard error of an effect: {error} of the margin change"
 
 
-def _print_kinds(totals: Totals) -> None:
+def _kinds(totals: Totals) -> Table:
     """Shares of groups by three definitions; all shares of a column have the same n."""
     columns = {
         "by Shapley value": totals.kinds,
         "by ablation": totals.ablation_kinds,
         "along the path": totals.path_kinds,
     }
-    print_table(
+    return Table(
         (
             "kind of group",
             *(f">{name}, n = {kinds[0].share.images}" for name, kinds in columns.items()),
@@ -55,31 +62,31 @@ def _print_kinds(totals: Totals) -> None:
     )
 
 
-def _print_flips(totals: Totals) -> None:
-    print_table(
+def _flips(totals: Totals) -> Table:
+    return Table(
         ("groups changed", ">leaves the true class", ">reaches the other"),
         [(flip.name, percent(flip.leaves), percent(flip.reaches)) for flip in totals.flips],
     )
 
 
-def _print_places(totals: Totals) -> None:
-    """Where groups lie; nothing where there were no maps, or all were zero."""
+def _regions(totals: Totals) -> Iterator[str | Table]:
+    """Where groups lie on the maps; nothing if there were no maps, or all were zero."""
     if not totals.inside.images and not totals.table.groups:
         return
-    print_table(
+    yield Table(
         ("groups: effect \\ place", *(f">{name}" for name in totals.table.columns)),
         [
             (name, *map(str, counts))
             for name, counts in zip(totals.table.rows, totals.table.counts, strict=True)
         ],
     )
-    typer.echo(f"association of effect and place: {association(totals.table)}")
+    yield f"association of effect and place: {association(totals.table)}"
     for one in totals.strict:
         where = {"obscuring": "true", "leading": "other"}[one.name]
-        typer.echo(f"{one.name} groups on the map of the {where} class: {percent(one.share)}")
-    typer.echo("changed pixels in the top 20 % of the map of the true class, clean image:")
-    typer.echo(f"  share: {percent(totals.inside)}; by chance: {percent(totals.inside_chance)}")
-    typer.echo(f"  images with p < 0.05 against all shifts: {percent(totals.inside_significant)}")
+        yield f"{one.name} groups on the map of the {where} class: {percent(one.share)}"
+    yield "changed pixels in the top 20 % of the map of the true class, clean image:"
+    yield f"  share: {percent(totals.inside)}; by chance: {percent(totals.inside_chance)}"
+    yield f"  images with p < 0.05 against all shifts: {percent(totals.inside_significant)}"
 
 
 def association(table: Association) -> str:

@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from pinprick import Classifier
-from pinprick.cli.place import choose_batch_size
+from pinprick.jobs.device import choose_batch_size
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The work of each command as one function, which Python users can call too."""

@@ -1,0 +1,231 @@
+"""Compare attacks on the same pictures: one figure per picture, and compare.json."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from pinprick.attacks.build import describe
+from pinprick.attacks.card import Attack
+from pinprick.data.pictures import PictureRecord, Unreadable
+from pinprick.errors import PinprickError
+from pinprick.files import writing
+from pinprick.jobs.attack_group import RunOptions, TimeLeft, attack_group
+from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
+from pinprick.jobs.output import open_out, write_json
+from pinprick.jobs.pictures import (
+    PictureGroup,
+    PictureSource,
+    choose_data,
+    list_unreadable,
+    read_all,
+)
+from pinprick.jobs.progress import Progress
+from pinprick.model import Classifier
+from pinprick.report.compare_figure import Column, compare_figure
+from pinprick.report.png import save_figure
+from pinprick.report.row import Prediction, make_rows, plain, predictions
+from pinprick.report.words import settings_in_words
+from pinprick.result import AttackResult
+from pinprick.run import hear
+from pinprick.types import Images, Picture
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """One picture under several attacks.
+
+    Attributes:
+        record: The picture.
+        image: The picture as the model takes it.
+        clean: The model's prediction for it.
+        judged: The judge's prediction for it; None without a judge.
+        title: The title of its figure.
+        columns: One per attack that is done, in order.
+    """
+
+    record: PictureRecord
+    image: Picture
+    clean: Prediction
+    judged: Prediction | None
+    title: str
+    columns: list[Column] = field(default_factory=list)
+
+    @property
+    def figure(self) -> str:
+        return f"{self.record.name}-compare.png"
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {
+            "name": self.record.name,
+            "path": str(self.record.path),
+            "reading": self.record.remark,
+            "judge": None if self.judged is None else plain(self.judged),
+            "figure": self.figure,
+            "attacks": [
+                {
+                    "attack": column.name,
+                    "settings": column.settings,
+                    **plain(column.row),
+                    "judge": None if column.judged is None else plain(column.judged),
+                }
+                for column in self.columns
+            ],
+            "label_from": self.record.label_from,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CompareOutcome:
+    """What a comparison gave; ``unreadable``, ``document`` and ``failure`` as in AttackOutcome."""
+
+    comparisons: list[Comparison]
+    unreadable: tuple[Unreadable, ...]
+    document: dict[str, Any]
+    failure: PinprickError | None
+
+
+def compare_attacks(
+    attacks: Sequence[Attack],
+    model: str | Classifier,
+    source: PictureSource,
+    out: Path,
+    *,
+    judge: str | Classifier | None = None,
+    run: RunOptions | None = None,
+    device: str = "auto",
+    trust: bool = False,
+    progress: Progress | None = None,
+) -> CompareOutcome:
+    """Run several attacks on the same pictures; write figures and compare.json to ``out``.
+
+    An error after the first batch ends the run early; what was found until then is kept.
+
+    Args:
+        attacks: The attacks with their settings.
+        model: A model, or the name of one.
+        source: The pictures, which are all held in memory.
+        out: The folder; it is made if it is missing.
+        judge: Another model, whose predictions are shown, too.
+        run: Seed, batch size and limits; ``max_seconds`` is per attack.
+        device: The device for models given by name.
+        trust: Load model files that are programs, too.
+        progress: Receives remarks and counts.
+    """
+    run, progress = run or RunOptions(), progress or Progress()
+    open_out(out)
+    chosen = choose_data(source)
+    classifier = load_on_device(model, device, trust=trust)
+    other = None if judge is None else load_on_device(judge, device, trust=trust)
+    group = read_all(source, chosen, classifier, progress)
+    runs = [  # all of them, so that all input is checked before the first starts
+        attack_group(attack, classifier, group, run, TimeLeft(run.max_seconds))
+        for attack in attacks
+    ]
+    comparisons = _start_comparisons(group, classifier, other)
+    failure: PinprickError | None = None
+    try:
+        for attack, batches in zip(attacks, runs, strict=True):
+            done = 0
+            with progress.count_images(len(comparisons), attack.card.title) as advance:
+                for _, result in batches:
+                    here = comparisons[done : done + len(result)]
+                    _add_columns(here, attack, result, classifier, other)
+                    done += len(result)
+                    advance(len(result))
+    except PinprickError as error:
+        if not comparisons or not comparisons[0].columns:
+            raise
+        failure = error
+    for comparison in comparisons:
+        _save_comparison(comparison, out)
+    document = {
+        "format": 1,
+        "attacks": [describe(attack) for attack in attacks],
+        "limits": run.limits(),
+        "model": classifier.name,
+        "data": None if chosen is None else chosen.description,
+        "judge": None if other is None else other.name,
+        "seed": run.seed,
+        **device_and_versions(classifier),
+        "unreadable": list_unreadable(group.unreadable),
+        "images": [comparison.plain() for comparison in comparisons],
+    }
+    write_json(document, out / "compare.json")
+    return CompareOutcome(
+        comparisons=comparisons,
+        unreadable=group.unreadable,
+        document=document,
+        failure=failure or unanswered(classifier, other),
+    )
+
+
+def _start_comparisons(
+    group: PictureGroup, model: Classifier, judge: Classifier | None
+) -> list[Comparison]:
+    """One per picture, without a column yet."""
+    judged = [None] * len(group.records) if judge is None else _judge(judge, group.images)
+    seen = "" if judge is None else f"; classes as {judge.name} sees them"
+    return [
+        Comparison(record, image, clean, other, f"{record.name} on {model.name}{seen}")
+        for record, image, clean, other in zip(
+            group.records, group.images, predictions(group.logits, model), judged, strict=True
+        )
+    ]
+
+
+def _add_columns(
+    comparisons: Sequence[Comparison],
+    attack: Attack,
+    result: AttackResult,
+    model: Classifier,
+    judge: Classifier | None,
+) -> None:
+    """Add what ``attack`` did to the pictures of one batch."""
+    adv = result.adversarial
+    judged = [None] * len(adv) if judge is None else _judge(judge, adv)
+    rows, settings = make_rows(result, model), settings_in_words(attack)
+    for comparison, row, image, other in zip(comparisons, rows, adv, judged, strict=True):
+        column = Column(attack.card.name, attack.card.title, row, image, other, settings)
+        comparison.columns.append(column)
+
+
+def _judge(judge: Classifier, images: Images) -> list[Prediction]:
+    """The predictions of another model than the attacked one: does the attack transfer?
+
+    If the judge has another input size, images become 8-bit and are resized without a crop.
+    """
+    seen = torch.stack([_resized(image, judge.size) for image in images])
+    with judge.frozen():
+        logits = hear(judge, seen.to(judge.device or seen.device))[0]
+    return predictions(logits.cpu(), judge)
+
+
+def _resized(image: Picture, size: tuple[int, int] | None) -> Picture:
+    if size is None or tuple(image.shape[1:]) == tuple(size):
+        return image
+    height, width = size
+    pixels = (image.cpu() * 255).round().byte().numpy()
+    channels = [
+        np.asarray(Image.fromarray(channel).resize((width, height), Image.Resampling.BICUBIC))
+        for channel in pixels
+    ]
+    return torch.from_numpy(np.stack(channels)).to(image) / 255
+
+
+def _save_comparison(comparison: Comparison, folder: Path) -> None:
+    """Draw the figure and write it to the folder."""
+    wanted = {column.row.target_name for column in comparison.columns} - {None}
+    figure = compare_figure(
+        comparison.image,
+        comparison.columns,
+        title="; target ".join([comparison.title, *sorted(map(str, wanted))]),
+        clean_prediction=comparison.judged or comparison.clean,
+    )
+    with writing(folder):
+        save_figure(figure, folder / comparison.figure)

@@ -1,0 +1,77 @@
+"""The model on its device: loading it there, the batch size that suits it, and its versions."""
+
+import platform
+
+import torch
+from torch import nn
+
+from pinprick import __version__
+from pinprick.errors import BadInput, NoAnswer
+from pinprick.model import Classifier
+from pinprick.zoo import load_model
+
+_SMALL = 64  # pixels per side up to which batches are faster than single images on a CPU
+
+
+def load_on_device(model: str | Classifier, device: str, *, trust: bool = False) -> Classifier:
+    """Load the model called ``model`` to ``device``; a ``Classifier`` stays where it is.
+
+    Args:
+        model: A name as ``load_model`` takes it, or a model that is loaded already.
+        device: "cpu", "cuda", "cuda:1" and so on; "auto" for a GPU where there is one.
+        trust: Load model files that are programs, too.
+    """
+    if isinstance(model, Classifier):
+        return model
+    found = find_device(device)
+    classifier = load_model(model, trust=trust)
+    if isinstance(classifier.net, nn.Module):
+        classifier.net.to(found)
+    return classifier
+
+
+def find_device(name: str) -> torch.device:
+    """The device called ``name``; raises ``BadInput`` if it cannot be used."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+        return device
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(f"the device {name!r} cannot be used ({reason}); try cpu or auto") from None
+
+
+def choose_batch_size(given: int | None, model: Classifier) -> int | None:
+    """The batch size that was given, or 1 for large images on a CPU, which gain nothing in batches.
+
+    Each image then has its own time. None leaves the choice to the attack.
+    """
+    on_cpu = model.device is None or model.device.type == "cpu"
+    small = model.size is not None and max(model.size) <= _SMALL
+    return 1 if given is None and on_cpu and not small else given
+
+
+def unanswered(*models: Classifier | None) -> NoAnswer | None:
+    """An error that says how many questions a remote model left unanswered; None if none."""
+    for model in models:
+        sent = None if model is None else model.sent
+        if model is not None and sent is not None and sent.unanswered:
+            return NoAnswer(
+                f"{model.name} did not answer {sent.unanswered} of {sent.asked} questions; "
+                "results from the other answers are shown and written"
+            )
+    return None
+
+
+def device_and_versions(model: Classifier) -> dict[str, str]:
+    """The device and the versions that numbers were measured with."""
+    device = model.device or torch.device("cpu")
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+    return {
+        "device": f"{device} {gpu}".strip(),
+        "pinprick": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }

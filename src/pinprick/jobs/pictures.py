@@ -1,0 +1,270 @@
+"""What a job works on: pictures and datasets, read in groups, with one record per picture."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pinprick.data.dataset import Dataset
+from pinprick.data.match_labels import check_shape, match_labels
+from pinprick.data.pictures import Photo, PictureRecord, Unreadable, read_pictures
+from pinprick.data.select import load_subset
+from pinprick.data.sets.photographs import read_photographs
+from pinprick.data.subset import Range, Subset, describe, parse
+from pinprick.errors import BadInput
+from pinprick.jobs.labels import clean_logits, find_targets, label_pictures, with_label
+from pinprick.jobs.progress import Progress
+from pinprick.model import Classifier
+from pinprick.types import Images, Labels, Logits
+
+_ELEMENTS = 128 * 3 * 224 * 224  # of images that are read at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureSource:
+    """Which pictures to work on: files, or images of a dataset.
+
+    Attributes:
+        paths: Picture files and folders of them. If empty and without ``data``: the photographs of
+            the demo.
+        data: Images of a dataset, as in "cifar10/test[0:100]".
+        root: The folder that datasets are kept in; None for the default.
+        limit: Use only the first ``limit`` images of ``data``.
+        labels: The true class of each picture, or one for all, by number or name. If empty: the
+            known class, or the clean prediction of the model. Images of ``data`` have labels.
+        target: The target class by number or name, "least-likely", or "given" by ``data``.
+    """
+
+    paths: Sequence[Path] = ()
+    data: str | None = None
+    root: Path | None = None
+    limit: int | None = None
+    labels: Sequence[str] = ()
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.data is None and self.limit is not None:
+            raise BadInput("--limit is for --data; leave pictures out instead")
+        if self.data is not None and self.paths:
+            raise BadInput("give pictures, or a dataset with --data, but not both")
+        if self.data is not None and self.labels:
+            raise BadInput("images of --data have their labels; leave --label out")
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenData:
+    """Images of a dataset, and the text that names exactly these."""
+
+    images: Dataset
+    description: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PictureGroup:
+    """Pictures that were read together, as the model takes them.
+
+    Attributes:
+        records: What is known about each picture.
+        images: The pictures in [0, 1].
+        logits: The model's answers for them.
+        labels: The true class of each.
+        targets: The target class of each; None without targets.
+        ids: The number that the random stream of each belongs to.
+        unreadable: Files that cannot be read, and pictures that a remote model did not answer for.
+    """
+
+    records: tuple[PictureRecord, ...]
+    images: Images
+    logits: Logits
+    labels: Labels
+    targets: Labels | None
+    ids: Tensor
+    unreadable: tuple[Unreadable, ...]
+
+
+def choose_data(source: PictureSource) -> ChosenData | None:
+    """The images of the dataset that ``source`` names; None if it names pictures."""
+    if source.data is None:
+        return None
+    subset = parse(source.data)
+    data, limit = load_subset(subset, root=source.root), source.limit
+    if limit is not None and limit < len(data):
+        data = data[:limit]
+        subset = Subset(subset.name, subset.split, (*subset.steps, Range(0, limit)))
+    return ChosenData(data, describe(subset))
+
+
+def read_groups(
+    source: PictureSource, chosen: ChosenData | None, model: Classifier, progress: Progress
+) -> tuple[Iterator[PictureGroup], int]:
+    """The pictures in groups that fit into memory, and how many pictures there are."""
+    if chosen is not None:
+        return _data_groups(chosen.images, source.target, model, progress), len(chosen.images)
+    group = _file_group(source, model, progress)
+    return iter([group]), len(group.records)
+
+
+def read_all(
+    source: PictureSource, chosen: ChosenData | None, model: Classifier, progress: Progress
+) -> PictureGroup:
+    """All pictures as one group, where they are few."""
+    groups = list(read_groups(source, chosen, model, progress)[0])
+    targets = [group.targets for group in groups if group.targets is not None]
+    return PictureGroup(
+        records=tuple(record for group in groups for record in group.records),
+        images=torch.cat([group.images for group in groups]),
+        logits=torch.cat([group.logits for group in groups]),
+        labels=torch.cat([group.labels for group in groups]),
+        targets=torch.cat(targets) if targets else None,
+        ids=torch.cat([group.ids for group in groups]),
+        unreadable=tuple(file for group in groups for file in group.unreadable),
+    )
+
+
+def _file_group(source: PictureSource, model: Classifier, progress: Progress) -> PictureGroup:
+    """The picture files, or the photographs of the demo."""
+    photos, unreadable = read_pictures(source.paths) if source.paths else (read_photographs(), [])
+    _warn(unreadable, progress)
+    if not photos:
+        raise BadInput(f"there is no picture to work on{_class_folders(source.paths)}")
+    for photo in photos:
+        if photo.record.remark:
+            progress.remark(f"{photo.record.path}: {photo.record.remark}")
+    images = _prepare(photos, model)
+    records = [photo.record for photo in photos]
+    logits, rows, unanswered = clean_logits(model, images, records)
+    _warn(unanswered, progress)
+    records = label_pictures([records[row] for row in rows.tolist()], model, logits, source.labels)
+    labels = torch.tensor([record.label for record in records], dtype=torch.long)
+    return PictureGroup(
+        records=tuple(records),
+        images=images[rows],
+        logits=logits,
+        labels=labels,
+        targets=find_targets(source.target, records, model, logits, labels),
+        ids=rows,
+        unreadable=(*unreadable, *unanswered),
+    )
+
+
+def _data_groups(
+    data: Dataset, target: str | None, model: Classifier, progress: Progress
+) -> Iterator[PictureGroup]:
+    """The images of a dataset, with labels in the model's classes."""
+    check_shape(data, model)
+    classes = None
+    for part in _parts(data, model):
+        names, images, kept, unreadable = _read_part(part, model)
+        _warn(unreadable, progress)
+        if not names:
+            continue
+        try:
+            logits, rows, unanswered = clean_logits(
+                model, images, names, proven=classes is not None
+            )
+        except RuntimeError as error:
+            shape, reason = tuple(images.shape[1:]), " ".join(str(error).split())
+            raise BadInput(
+                f"{model.name} does not take images of {part.name}, {shape}: {reason}"
+            ) from error
+        _warn(unanswered, progress)
+        if classes is None:
+            classes = logits.shape[1]
+            if remark := match_labels(data, model, classes)[1]:
+                progress.remark(remark)
+        some = match_labels(part[kept[rows]], model, classes)[0]
+        records = [
+            with_label(names[row], label, "data", model)
+            for row, label in zip(rows.tolist(), some.labels.tolist(), strict=True)
+        ]
+        if target == "given" and some.targets is None:
+            raise BadInput(f"{some.name} gives no targets; name a class, or least-likely")
+        yield PictureGroup(
+            records=tuple(records),
+            images=images[rows],
+            logits=logits,
+            labels=some.labels,
+            targets=some.targets
+            if target == "given"
+            else find_targets(target, records, model, logits, some.labels),
+            ids=some.indices,
+            unreadable=(*unreadable, *unanswered),
+        )
+    if classes is None:
+        raise BadInput(f"there is no picture to work on in {data.source}")
+
+
+def _parts(data: Dataset, model: Classifier) -> Iterator[Dataset]:
+    """The dataset in parts that fit into memory."""
+    if data.pixels is not None:
+        elements = data.pixels.shape[1:].numel()
+    else:
+        height, width = model.size or (224, 224)
+        elements = 3 * height * width
+    size = max(1, _ELEMENTS // elements)
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+def _read_part(
+    part: Dataset, model: Classifier
+) -> tuple[list[PictureRecord], Tensor, Tensor, list[Unreadable]]:
+    """Records and images of what can be read, their rows, and the files that cannot be read."""
+    if part.pixels is not None:
+        records = [_record(part, row) for row in range(len(part))]
+        return records, part.images(), torch.arange(len(part)), []
+    kept, images, unreadable = [], [], []
+    for row in range(len(part)):
+        try:
+            images.append(part[row : row + 1].images(model))
+            kept.append(row)
+        except BadInput as error:
+            path = part.files[row]
+            unreadable.append(Unreadable(path, str(error).removeprefix(f"{path}: ")))
+    rows = torch.tensor(kept, dtype=torch.long)
+    if len({image.shape for image in images}) > 1:
+        part[rows].images(model)  # raises, and names the one of another size
+    records = [_record(part, row) for row in kept]
+    return records, torch.cat(images) if images else torch.empty(0), rows, unreadable
+
+
+def _record(part: Dataset, row: int) -> PictureRecord:
+    """Image 17 of cifar10/test is named cifar10-test-17; a file cat.png at index 17, 17-cat."""
+    index = int(part.indices[row])
+    if part.files:
+        return PictureRecord(f"{index}-{part.files[row].stem}", part.files[row])
+    stem = Path(part.source.partition(":")[2]).stem if ":" in part.source else part.source
+    return PictureRecord(f"{stem.replace('/', '-')}-{index}", Path(f"{part.source}[{index}]"))
+
+
+def _class_folders(paths: Sequence[Path]) -> str:
+    """Advice for folders that hold no pictures but other folders."""
+    folders = [
+        path for path in paths if path.is_dir() and any(each.is_dir() for each in path.iterdir())
+    ]
+    return f"; class folders are read by --data folder:{folders[0]}" if folders else ""
+
+
+def _prepare(photos: Sequence[Photo], model: Classifier) -> Images:
+    """All pictures in one tensor, as the model takes them."""
+    images = [model.prepare(photo.image) for photo in photos]
+    for photo, image in zip(photos, images, strict=True):
+        if image.shape != images[0].shape:
+            raise BadInput(
+                f"{model.name} leaves pictures at their own size, but {photos[0].record.name} is "
+                f"{tuple(images[0].shape)} and {photo.record.name} {tuple(image.shape)}; "
+                "give pictures of one size, or Classifier(prepare=...)"
+            )
+    return torch.stack(images)
+
+
+def _warn(unreadable: Sequence[Unreadable], progress: Progress) -> None:
+    for file in unreadable:
+        progress.warn(f"{file.path}: {file.reason}")
+
+
+def list_unreadable(unreadable: Sequence[Unreadable]) -> list[dict[str, str]]:
+    """As JSON can hold it."""
+    return [{"path": str(file.path), "reason": file.reason} for file in unreadable]
