@@ -80,6 +80,15 @@ def test_no_arrow_turns_round(path: Path) -> None:
             assert rank_of(wanted) < rank_of(module), f"{module} imports {wanted}"
 
 
+def test_the_report_asks_no_model() -> None:
+    for path in (SOURCE / "report").glob("*.py"):
+        tree = ast.parse(path.read_text())
+        assert not set(imports_of(tree)) & {"pinprick.run", "pinprick.problem"}, path.name
+        for call in (node.func for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            assert not (isinstance(call, ast.Name) and call.id == "model"), path.name
+            assert not (isinstance(call, ast.Attribute) and call.attr == "frozen"), path.name
+
+
 def test_the_rule_lists_the_rooms_that_exist() -> None:
     assert set(RANKS) == {room_of(module_of(path)) for path in files()}
 

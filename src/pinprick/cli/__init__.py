@@ -1,4 +1,4 @@
-"""The command line: one file for each command, and here the list of them."""
+"""The command line: one file per command, and here the list of them."""
 
 import sys
 from typing import Annotated
@@ -37,26 +37,26 @@ def pinprick(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; what the user can mend becomes one line and exit status 2."""
+    """Run the command line; errors that the user can fix become one line and exit status 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        sys.exit(app(_or_help(arguments), prog_name="pinprick", standalone_mode=False))
+        sys.exit(app(_with_help(arguments), prog_name="pinprick", standalone_mode=False))
     except PinprickError as error:
-        _give_up(str(error))
+        _fail(str(error))
     except typer.Abort:
         sys.exit(130)
     except Exception as error:
-        if not hasattr(error, "format_message"):  # what every misuse of the command line has
+        if not hasattr(error, "format_message"):  # which every wrong use of the command line has
             raise
         command = getattr(getattr(error, "ctx", None), "command_path", "pinprick")
-        _give_up(f"{error.format_message().rstrip('.')}; see {command} --help")
+        _fail(f"{error.format_message().rstrip('.')}; see {command} --help")
 
 
-def _or_help(arguments: list[str]) -> list[str]:
-    """What was asked, or help where nothing was, or only for a group of commands."""
+def _with_help(arguments: list[str]) -> list[str]:
+    """The arguments, with --help added where there is no command."""
     return [*arguments, "--help"] if arguments in ([], ["data"]) else arguments
 
 
-def _give_up(message: str) -> None:
+def _fail(message: str) -> None:
     typer.secho(f"pinprick: {' '.join(message.split())}", err=True, fg="red")
     sys.exit(2)

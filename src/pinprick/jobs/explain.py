@@ -105,35 +105,37 @@ def explain_pictures(
     unreadable: list[Unreadable] = []
     totals: Totals | None = None
     failure: PinprickError | None = None
-    with IncrementalJson(out / "explanation.json") as file:
+    with (
+        IncrementalJson(out / "explanation.json") as file,
+        progress.count_images(total, f"{title}, explained") as advance,
+    ):
         try:
-            with progress.count_images(total, f"{title}, explained") as advance:
-                for group in groups:
-                    if not pictures:
-                        layer = _check_layer(classifier, group.images, layer, map_method, progress)
-                    unreadable += group.unreadable
-                    if not group.records:  # a remote model answered for none of them
-                        continue
-                    for records, result in attack_group(attack, classifier, group, run, time_left):
-                        told = explain_result(
-                            result,
-                            classifier,
-                            settings,
-                            polished=polish,
-                            maps=layer != NO_LAYER,
-                            layer=None if layer == NO_LAYER else layer,
-                            method=map_method,
-                        )
-                        layer = NO_LAYER if told.true_maps is None else told.true_maps.layer
-                        here = {number - len(pictures) for number in drawn}
-                        pictures += save_explanations(
-                            told, records, classifier, out, title=title, figures=here
-                        )
-                        make = partial(
-                            _document, told, pictures, unreadable, classifier, settings, data
-                        )
-                        file.update(make)
-                        advance(len(told))
+            for group in groups:
+                if not pictures:
+                    layer = _check_layer(classifier, group.images, layer, map_method, progress)
+                unreadable += group.unreadable
+                if not group.records:  # a remote model answered for none of them
+                    continue
+                for records, result in attack_group(attack, classifier, group, run, time_left):
+                    told = explain_result(
+                        result,
+                        classifier,
+                        settings,
+                        polished=polish,
+                        maps=layer != NO_LAYER,
+                        layer=None if layer == NO_LAYER else layer,
+                        method=map_method,
+                    )
+                    layer = NO_LAYER if told.true_maps is None else told.true_maps.layer
+                    here = {number - len(pictures) for number in drawn}
+                    pictures += save_explanations(
+                        told, records, classifier, out, title=title, figures=here
+                    )
+                    make = partial(
+                        _document, told, pictures, unreadable, classifier, settings, data
+                    )
+                    file.update(make)
+                    advance(len(told))
         except PinprickError as stop:
             if not pictures:
                 raise

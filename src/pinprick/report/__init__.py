@@ -1,1 +1,1 @@
-"""From results to rows, pictures and figures."""
+"""Results as rows, text, pictures and figures. Nothing here asks a model."""

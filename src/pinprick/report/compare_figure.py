@@ -1,4 +1,4 @@
-"""Several attacks on one image side by side: a column each, its image above, its change below."""
+"""Several attacks on one image: one column per attack, its image above, its change below."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ class Column:
 
     Attributes:
         name: Name of the attack in tables.
-        title: Name of the attack in print.
+        title: Name of the attack in figures.
         row: What was measured.
-        adv: The image it made.
-        judged: What another model says of that image, where one was asked.
-        settings: Those of the attack that are not its default, in words.
+        adv: The adversarial image.
+        judged: Prediction of another model for it; None without one.
+        settings: Settings of the attack that differ from the default, as text.
     """
 
     name: str
@@ -32,14 +32,14 @@ class Column:
     settings: str = ""
 
     def headed(self, name: str) -> str:
-        """The name with the settings behind it, if there are any."""
+        """The name, followed by the settings if there are any."""
         return f"{name}, {self.settings}" if self.settings else name
 
 
 def compare_figure(
     clean: Picture, columns: Sequence[Column], *, title: str, clean_prediction: Prediction
 ) -> Figure:
-    """A column for the clean image, then one for each attack."""
+    """One column for the clean image, then one per attack."""
     count = len(columns) + 1
     figure = Figure(figsize=(2.5 * count, 6.8), dpi=150, layout="constrained")
     figure.suptitle(folded(title, 30 * count), fontsize=11, parse_math=False)
@@ -49,14 +49,14 @@ def compare_figure(
     below[0].axis("off")
     for upper, lower, column in zip(above[1:], below[1:], columns, strict=True):
         draw_picture(upper, column.adv)
-        said = prediction_below(column.judged or column.row.adversarial)
-        write_around(upper, folded(column.headed(column.title)), said)
+        prediction = prediction_below(column.judged or column.row.adversarial)
+        write_around(upper, folded(column.headed(column.title)), prediction)
         how = draw_changes(lower, clean, column.adv)
         write_around(lower, how, _caption(column.row))
     return figure
 
 
 def _caption(row: Row) -> str:
-    """Both counts, the time, and why the model that was attacked is not fooled, if so."""
+    """Changed pixels and elements, the time, and why the attacked model is not fooled, if so."""
     failed = "" if row.success and not row.skipped else f"\n{folded(outcome_words(row), 30)}"
     return f"{changed(row)}\n{duration(row.seconds)}{failed}"

@@ -1,4 +1,4 @@
-"""The table of attacks in Markdown, made from their cards, so that no page keeps it by hand."""
+"""The cards of the attacks in Markdown: a table, and the differences from their papers."""
 
 import re
 
@@ -7,10 +7,11 @@ from pinprick.attacks.card import Card
 
 _COLUMNS = ("name", "attack", "keeps small", "kind", "targets", "passes at most", "paper")
 _NORMS = {"l0": "l0", "l1": "l1", "l2": "l2", "linf": "l∞"}
+_SECTION = re.compile(r"(?<=<!-- differences -->\n).*?(?=<!-- end of differences -->)", re.DOTALL)
 
 
 def attack_table(pages: str = "") -> str:
-    """A line for each attack under its default settings; ``pages`` is the folder of its page."""
+    """One line per attack with its default settings; ``pages`` is the folder of their pages."""
     lines = [_COLUMNS, ("---",) * len(_COLUMNS)]
     lines += [_cells(cls().facts(), pages) for cls in ATTACKS.values()]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
@@ -30,7 +31,7 @@ def _cells(card: Card, pages: str) -> tuple[str, ...]:
 
 
 def _passes(card: Card) -> str:
-    """Forward and backward passes for an image, where the settings bound them."""
+    """Forward and backward passes per image, if the settings limit them."""
     if card.max_forwards is None or card.max_backwards is None:
         return "no bound"
     return f"{card.max_forwards} + {card.max_backwards}"
@@ -43,14 +44,8 @@ def _paper(paper: str) -> str:
     return paper or "our own"
 
 
-# Where an attack differs from its paper, in Markdown, so that no page keeps it by hand.
-
-
-_SECTION = re.compile(r"(?<=<!-- differences -->\n).*?(?=<!-- end of differences -->)", re.DOTALL)
-
-
 def with_differences(page: str, card: Card) -> str:
-    """The page of an attack with what its card says between the two marks, where it has them."""
+    """The page of an attack, with the differences of its card between the two marks."""
     return _SECTION.sub(lambda _: f"{differences(card)}\n", page)
 
 

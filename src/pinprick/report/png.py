@@ -1,4 +1,4 @@
-"""Images as PNG files, and back, number for number on the 8-bit grid; figures too."""
+"""Images as PNG files and back, exactly for 8-bit values; figures as PNG files."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from pinprick.types import Picture
 
 
 def save_png(picture: Picture, path: str | Path) -> None:
-    """Write an image of [0, 1], rounded to 8-bit values, in grey or colour."""
+    """Write an image in [0, 1], rounded to 8-bit values, in grey or colour."""
     pixels = (picture.detach().cpu() * 255).round().byte().permute(1, 2, 0).numpy()
     if pixels.shape[2] not in (1, 3):
         raise BadInput(f"a PNG holds 1 or 3 channels, this image has {pixels.shape[2]}")
@@ -28,5 +28,5 @@ def read_png(path: str | Path) -> Picture:
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write a figure, grown where its words need more room."""
+    """Write a figure, enlarged if its text needs more room."""
     figure.savefig(path, bbox_inches="tight", pad_inches=0.1)

@@ -1,0 +1,117 @@
+"""The work of each command is one function that Python users can call, with a model of theirs."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from pinprick import Classifier
+from pinprick.attacks import FGSM, Greedy
+from pinprick.errors import BadInput
+from pinprick.jobs.attack import attack_pictures
+from pinprick.jobs.attack_group import RunOptions
+from pinprick.jobs.check import check_on_pictures
+from pinprick.jobs.compare import compare_attacks
+from pinprick.jobs.explain import explain_pictures
+from pinprick.jobs.pictures import PictureSource
+from pinprick.jobs.progress import Progress
+from pinprick.zoo.prepare import short_side_and_crop
+
+
+@dataclass
+class Told(Progress):
+    """Keeps what a job tells."""
+
+    remarks: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+@pytest.fixture
+def colours() -> Classifier:
+    """Scores are means of the three channels of 8 x 8 pixels."""
+    layer = nn.Linear(192, 3, bias=False)
+    layer.weight.data = (10 * torch.eye(3) / 64).repeat_interleave(64, dim=1)
+    return Classifier(
+        nn.Sequential(nn.Flatten(), layer).eval(),
+        classes=("red", "green", "blue"),
+        size=(8, 8),
+        name="colours",
+        prepare=short_side_and_crop(8, 8),
+    )
+
+
+@pytest.fixture
+def brick(tmp_path: Path) -> PictureSource:
+    Image.new("RGB", (8, 8), (150, 100, 50)).save(tmp_path / "brick.png")
+    return PictureSource(paths=[tmp_path / "brick.png"])
+
+
+def test_attack_gives_what_it_writes_and_prints_nothing(
+    colours: Classifier, brick: PictureSource, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = attack_pictures(Greedy(), colours, brick, tmp_path / "out", figures=0)
+    (picture,) = outcome.pictures
+    assert (picture.record.name, picture.record.label_name) == ("brick", "red")
+    assert (picture.record.label, picture.record.label_from) == (0, "model")
+    assert (picture.row.success, picture.reread_fools, picture.figure) == (True, True, None)
+    assert picture.adversarial.exists()
+    assert outcome.document == json.loads((tmp_path / "out" / "result.json").read_text())
+    assert (outcome.unreadable, outcome.failure) == ([], None)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_files_that_are_no_pictures_are_told_and_listed(
+    colours: Classifier, brick: PictureSource, tmp_path: Path
+) -> None:
+    (tmp_path / "text.png").write_text("no picture")
+    told = Told()
+    source = PictureSource(paths=[tmp_path / "text.png", *brick.paths])
+    outcome = attack_pictures(FGSM(), colours, source, tmp_path / "out", figures=0, progress=told)
+    assert [file.path.name for file in outcome.unreadable] == ["text.png"]
+    assert told.warnings == [f"{tmp_path / 'text.png'}: {outcome.unreadable[0].reason}"]
+    assert [picture.record.name for picture in outcome.pictures] == ["brick"]
+
+
+def test_compare_gives_one_column_per_attack(
+    colours: Classifier, brick: PictureSource, tmp_path: Path
+) -> None:
+    run = RunOptions(max_forwards=9)
+    outcome = compare_attacks([FGSM(), Greedy()], colours, brick, tmp_path, run=run)
+    (comparison,) = outcome.comparisons
+    assert [column.name for column in comparison.columns] == ["fgsm", "greedy"]
+    assert outcome.document["limits"]["max_forwards"] == 9
+    assert (tmp_path / comparison.figure).exists()
+
+
+def test_explain_gives_one_explanation_per_picture(
+    colours: Classifier, brick: PictureSource, tmp_path: Path
+) -> None:
+    outcome = explain_pictures(Greedy(), colours, brick, tmp_path, layer="none", figures=0)
+    (picture,) = outcome.pictures
+    assert (picture.explanation.status, picture.rival_name) == ("fooled", "green")
+    assert outcome.totals is None
+    assert outcome.document == json.loads((tmp_path / "explanation.json").read_text())
+
+
+def test_check_says_how_many_images_it_saw(colours: Classifier, brick: PictureSource) -> None:
+    outcome = check_on_pictures(colours, brick)
+    assert (outcome.model, outcome.images, outcome.flags) == ("colours", 1, [])
+
+
+def test_pictures_and_a_dataset_do_not_mix() -> None:
+    with pytest.raises(BadInput, match="but not both"):
+        PictureSource(paths=[Path("a.png")], data="mnist")
+    with pytest.raises(BadInput, match="leave --label out"):
+        PictureSource(data="mnist", labels=["3"])
+    with pytest.raises(BadInput, match="--limit is for --data"):
+        PictureSource(limit=3)
