@@ -8,7 +8,7 @@ import pytest
 from cli.conftest import Run
 from pinprick import ATTACKS, build
 from pinprick.selftest import Verdict
-from pinprick.settings import meanings_of
+from pinprick.settings import meanings_of, ranges_of
 
 
 def test_attacks_lists_every_card(run: Run) -> None:
@@ -38,6 +38,7 @@ def test_an_attack_has_a_page_with_every_setting_and_difference(name: str, run: 
     for key, meaning in meanings_of(ATTACKS[name]).items():
         assert key in words
         assert meaning[:30] in words
+        assert ranges_of(ATTACKS[name])[key] in words
     for sentence in ATTACKS[name].card.differences:
         assert f"- {sentence}" in shell.out
     document = json.loads(run("attacks", name, "--json").out)

@@ -20,8 +20,8 @@ def main(
 ) -> None:
     """List the attacks, or show one of them.
 
-    With a name: its facts, its settings with defaults and meaning, its presets, and its differences
-    from the paper.
+    With a name: its facts, its settings with defaults, ranges and meaning, its presets, and its
+    differences from the paper.
     """
     from pinprick.attacks import ATTACKS, find_attack
     from pinprick.attacks.papers import bibtex as entry
@@ -43,13 +43,14 @@ def _document(cls: "type[Attack]") -> dict[str, Any]:
 
     from pinprick.attacks.build import describe
     from pinprick.attacks.papers import bibtex as entry
-    from pinprick.settings import meanings_of
+    from pinprick.settings import meanings_of, ranges_of
 
     attack = cls()
     return {
         **asdict(attack.facts()),
         "options": describe(attack),
         "meanings": meanings_of(cls),
+        "ranges": ranges_of(cls),
         "presets": {name: dict(preset) for name, preset in cls.presets.items()},
         "bibtex": entry(cls.card.name),
     }
@@ -72,10 +73,10 @@ def _print_list(attacks: "list[type[Attack]]") -> None:
 def _print_page(cls: "type[Attack]") -> None:
     from pinprick.attacks.build import describe
     from pinprick.attacks.papers import PAPERS
-    from pinprick.settings import meanings_of
+    from pinprick.settings import meanings_of, ranges_of
 
     attack = cls()
-    card, meaning = attack.facts(), meanings_of(cls)
+    card, meanings, ranges = attack.facts(), meanings_of(cls), ranges_of(cls)
     norm = f"{card.norm}, counted in {card.unit}" if card.unit else card.norm
     typer.echo(f"{card.title} ({card.name}, revision {card.revision})")
     if (paper := PAPERS.get(card.name)) is not None:
@@ -100,12 +101,12 @@ def _print_page(cls: "type[Attack]") -> None:
     )
     print_table(("fact", ""), facts)
     rows = [
-        (key, _shown(value), meaning.get(key, ""))
+        (key, _shown(value), ranges[key], meanings.get(key, ""))
         for key, value in describe(attack).items()
         if key != "name"
     ]
     if rows:
-        print_table(("setting", "default", "meaning"), rows)
+        print_table(("setting", "default", "allowed", "meaning"), rows)
     for name, preset in cls.presets.items():
         typer.echo(f"preset={name}: {', '.join(f'{key}={_shown(v)}' for key, v in preset.items())}")
     if card.differences:
