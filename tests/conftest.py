@@ -1,11 +1,16 @@
 """Models whose right answers are known, and images to go with them."""
 
+import hashlib
+import inspect
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -74,6 +79,28 @@ class _Work(TorchDispatchMode):
         given = func(*args, **(kwargs or {}))
         self.values += given.numel() if isinstance(given, Tensor) else 0
         return given
+
+
+MakeTensors = Callable[[], dict[str, Tensor]]
+
+
+@pytest.fixture(scope="session")
+def once(pytestconfig: pytest.Config) -> Callable[[MakeTensors], dict[str, Tensor]]:
+    """What a function makes, from pytest's cache where its file was the same before."""
+
+    def fetch(make: MakeTensors) -> dict[str, Tensor]:
+        if not hasattr(pytestconfig, "cache"):  # as with -p no:cacheprovider
+            return make()
+        source = inspect.getsource(sys.modules[make.__module__])
+        key = hashlib.sha256(f"{torch.__version__} {source}".encode()).hexdigest()[:16]
+        path = pytestconfig.cache.mkdir("tensors") / f"{make.__name__}-{key}.safetensors"
+        if not path.exists():
+            part = path.with_suffix(f".{os.getpid()}")  # another worker may be at it, too
+            save_file(make(), part)
+            part.replace(path)
+        return load_file(path)
+
+    return fetch
 
 
 @pytest.fixture

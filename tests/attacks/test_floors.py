@@ -5,6 +5,7 @@ A floor is what was measured with some room for another machine's rounding. It m
 with a line in the changelog.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -110,32 +111,47 @@ class Digits(NamedTuple):
     labels: Tensor
 
 
-@pytest.fixture(scope="module")
-def digits() -> Digits:
+def read_digits() -> tuple[Tensor, Tensor]:
     from sklearn.datasets import load_digits
 
     found = load_digits()
     images = torch.from_numpy(found.images / 16).float().unsqueeze(1)
-    labels = torch.from_numpy(found.target).long()
+    return images, torch.from_numpy(found.target).long()
+
+
+def small_net() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(512, 10),
+    )
+
+
+def train_on_digits() -> dict[str, Tensor]:
+    images, labels = read_digits()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        net = nn.Sequential(
-            nn.Conv2d(1, 16, 3, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(16, 32, 3, stride=2, padding=1),
-            nn.ReLU(),
-            nn.Flatten(),
-            nn.Linear(512, 10),
-        )
+        net = small_net()
     adam = torch.optim.Adam(net.parameters(), lr=5e-3)
     for batch in torch.arange(1500).split(100) * 8:
         adam.zero_grad()
         F.cross_entropy(net(images[batch]), labels[batch]).backward()
         adam.step()
+    return net.state_dict()
+
+
+@pytest.fixture(scope="module")
+def digits(once: Callable[[Callable[[], dict[str, Tensor]]], dict[str, Tensor]]) -> Digits:
+    images, labels = (some[1500:1548] for some in read_digits())
+    net = small_net()
+    net.load_state_dict(once(train_on_digits))
     with torch.no_grad():
-        right = (net(images[1500:1548]).argmax(dim=1) == labels[1500:1548]).nonzero().flatten()
+        right = (net(images).argmax(dim=1) == labels).nonzero().flatten()
     assert len(right) > 40
-    return Digits(Classifier(net), images[1500:][right], labels[1500:][right])
+    return Digits(Classifier(net), images[right], labels[right])
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@ from contract.victims import SHAPE, network
 from pinprick import BadInput, Classifier, least_likely
 from pinprick.oracle import exact_images
 
+pytestmark = pytest.mark.contract
+
 
 def test_heads_for_targets_or_refuses_them(base: Baseline) -> None:
     targets = least_likely(base.result.clean_logits, base.labels)

@@ -7,6 +7,8 @@ import torch
 
 from contract.baseline import Baseline, Watched, assert_same, assert_sound
 
+pytestmark = pytest.mark.contract
+
 
 @pytest.mark.parametrize("passes", ["forwards", "backwards"])
 def test_keeps_to_the_referees_limit(base: Baseline, passes: str) -> None:

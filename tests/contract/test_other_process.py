@@ -11,6 +11,8 @@ import pytest
 from contract.baseline import baseline
 from contract.specifications import SPECS
 
+pytestmark = pytest.mark.contract
+
 
 def digests() -> dict[str, str]:
     """What each attack makes of the images of the baseline, as a short text."""

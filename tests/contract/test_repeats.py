@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import pytest
 import torch
 
 from contract.baseline import Baseline, Watched, assert_same
+
+pytestmark = pytest.mark.contract
 
 
 def test_neither_layout_nor_a_full_mask_nor_a_trace_matters(base: Baseline) -> None:

@@ -100,6 +100,7 @@ def tied_linear(shape: tuple[int, int, int]) -> Classifier:
 # Faults of single images
 
 FAULTS = {"nan logits": 0.3, "inf logits": 0.35, "nan gradient": 0.4, "zero gradient": 0.45}
+_STAMPS = torch.tensor(list(FAULTS.values()), dtype=torch.float64)
 
 
 def stamp(images: Tensor, fault: str) -> Tensor:
@@ -109,10 +110,10 @@ def stamp(images: Tensor, fault: str) -> Tensor:
     return stamped
 
 
-def has_fault(images: Tensor, fault: str) -> Tensor:
-    """Which images bear the stamp of a fault; a few changes do not take it off."""
+def find_faults(images: Tensor) -> Tensor:
+    """Which images bear which stamps, as (batch, faults); a few changes do not take one off."""
     values = images.detach().flatten(1)
-    return (values == FAULTS[fault]).sum(dim=1) > values.shape[1] // 6
+    return (values.unsqueeze(2) == _STAMPS).sum(dim=1) > values.shape[1] // 6
 
 
 class Faulty(nn.Module):
@@ -123,11 +124,13 @@ class Faulty(nn.Module):
         self.net = net
 
     def forward(self, images: Tensor) -> Tensor:
-        faults = {fault: has_fault(images, fault).unsqueeze(1) for fault in FAULTS}
-        spoilt = _SpoilGradient.apply(images, faults["nan gradient"], faults["zero gradient"])
-        logits: Tensor = self.net(spoilt)
-        logits = logits.where(~faults["nan logits"], float("nan"))
-        return logits.where(~faults["inf logits"], float("inf"))
+        faults = find_faults(images)
+        if not faults.any():
+            logits: Tensor = self.net(images)
+            return logits
+        nan_logits, inf_logits, nan_gradient, zero_gradient = faults.unsqueeze(2).unbind(dim=1)
+        logits = self.net(_SpoilGradient.apply(images, nan_gradient, zero_gradient))
+        return logits.where(~nan_logits, float("nan")).where(~inf_logits, float("inf"))
 
 
 class _SpoilGradient(torch.autograd.Function):

@@ -32,7 +32,11 @@ def small_plan() -> Plan:
         "phases": "[[0, 16, 8], [0.4, 24, 8], [0.8, 28, 4]]",
         "watch_images": 4,
         "exam_images": 6,
+        "exam_steps": 3,
+        "strong_steps": 3,
+        "strong_restarts": 1,
         "l0_images": 2,
+        "l0_queries": 20,
     }
     return build_plan(data="imagenet", net="resnet20", recipe="fast_at", options=options)
 
