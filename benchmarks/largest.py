@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pinprick.parts.largest import find_largest, open_largest
+from pinprick.parts.largest import find_largest, mask_largest
 
 SHAPES = (256, 3072), (64, 50_176), (64, 150_528)
 NUMBERS = 10, 100, 1000
@@ -62,7 +62,7 @@ def measure(
     count = torch.randint(1, k + 1, shape[:1], generator=generator).to(device)
     functions: dict[str, Callable[[], Any]] = {
         "topk": lambda: keys.topk(k, dim=1),
-        "mask": lambda: open_largest(keys, count, k),
+        "mask": lambda: mask_largest(keys, count, k),
         "positions": lambda: find_largest(keys, count, k),
     }
     check(keys, count, k)
@@ -84,7 +84,7 @@ def check(keys: Tensor, count: Tensor, k: int) -> None:
     places, chosen = find_largest(keys, count, k)
     assert torch.equal(places[chosen], order[chosen])
     expected = torch.zeros_like(keys, dtype=torch.bool).scatter_(1, places, chosen)
-    assert torch.equal(open_largest(keys, count, k), expected)
+    assert torch.equal(mask_largest(keys, count, k), expected)
 
 
 def on_cpu(function: Callable[[], Any]) -> float:

@@ -14,7 +14,7 @@ from pinprick.errors import BadInput
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.numerical_noise import guarded, largest_noise, with_noise
 from pinprick.parts.best import Best
-from pinprick.parts.put_back import put_back
+from pinprick.parts.remove_units import remove_units
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.random import Streams
@@ -138,6 +138,6 @@ def _shorten(
     unsettled = torch.zeros_like(result.ids).masked_fill(~polished, -1)
     rows = polished.nonzero().squeeze(1)
     found = best[rows]
-    unsettled[rows] = put_back(problem[rows], found, units, max_forwards)
+    unsettled[rows] = remove_units(problem[rows], found, units, max_forwards)
     best.offer(found.images, found.cost, polished[rows], rows)
     return best.images, unsettled

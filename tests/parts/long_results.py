@@ -10,11 +10,11 @@ from pinprick import Classifier, Goal, Problem, Streams
 from pinprick.attacks.pinprick.trim import Trimmer
 from pinprick.oracle import exact_images, exact_linear
 from pinprick.parts.best import Best
-from pinprick.parts.put_back import PutBack
+from pinprick.parts.remove_units import UnitRemoval
 from pinprick.parts.units import Units
 
 SHAPE = (3, 6, 5)
-Work = TypeVar("Work", PutBack, Trimmer)
+Work = TypeVar("Work", UnitRemoval, Trimmer)
 
 
 def problem_of(model: Classifier, images: Tensor, goal: Goal, *, gradients: bool = True) -> Problem:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pinprick.attacks.fmn import into_l0, into_l1, into_l2, into_linf, size
 from pinprick.oracle import exact_images
-from pinprick.parts.largest import open_largest
+from pinprick.parts.largest import mask_largest
 
 INTO = {"l1": into_l1, "l2": into_l2, "linf": into_linf}
 
@@ -50,7 +50,7 @@ def test_shrinks_by_the_same_amount_in_l1() -> None:
 @pytest.mark.parametrize("values", [[0.5, -3.0, 2.0, 0.0, 0.25], [2.0, -2.0, 0.0, 2.0, 1.0]])
 def test_keeps_the_largest_entries_and_of_equal_ones_the_first(values: list[float]) -> None:
     delta, count = torch.tensor([values]).expand(7, 5), torch.arange(7)
-    chosen = open_largest(delta.abs(), count, most=6)
+    chosen = mask_largest(delta.abs(), count, most=6)
     for most in (6, 9):
         assert torch.equal(into_l0(delta, count, most), torch.where(chosen, delta, 0))
     one_by_one = torch.cat([into_l0(delta[:1], count[i : i + 1], most=i) for i in range(7)])

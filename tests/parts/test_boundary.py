@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pinprick import Classifier, Goal, Problem, Streams
 from pinprick.oracle import exact_images, exact_linear
-from pinprick.parts.boundary import nearest_boundary
+from pinprick.parts.rivals import nearest_boundary
 
 SHAPE = (3, 6, 5)
 Norm = Literal["l2", "linf"]

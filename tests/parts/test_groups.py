@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from pinprick.parts.groups import shrink_groups
+from pinprick.parts.units import shrink_groups
 
 
 def group_by_group(change: Tensor, by: float, side: int) -> Tensor:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pinprick import Streams
 from pinprick.parts import largest
-from pinprick.parts.largest import find_largest, open_largest
+from pinprick.parts.largest import find_largest, mask_largest
 
 K = 252  # at which two keys of one image are tied
 
@@ -40,7 +40,7 @@ def test_chooses_what_a_stable_sort_puts_first(levels: int, device: str, above: 
     expected = (rank < count.unsqueeze(1)) & (scores > above)
     given = scores if device == "cpu" else elsewhere(scores)
     for most in (39, 40, 59, 60, 70):
-        assert torch.equal(open_largest(given, count, most, above=above), expected)
+        assert torch.equal(mask_largest(given, count, most, above=above), expected)
         places, chosen = find_largest(given, count, most, above=above)
         assert chosen.sum(dim=1).tolist() == expected.sum(dim=1).tolist()
         assert torch.equal(places[chosen], order[:, : places.shape[1]][chosen])
@@ -51,25 +51,25 @@ def test_an_odd_count_is_taken_as_far_as_it_goes() -> None:
     scores = torch.tensor([[1.0, 3.0, 2.0, 5.0]]).expand(6, 4)
     count = torch.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 9.0])
     for given in (scores, elsewhere(scores)):
-        chosen = open_largest(given, count, 9)
+        chosen = mask_largest(given, count, 9)
         assert chosen.sum(dim=1).tolist() == [0, 1, 2, 3, 4, 4]
         assert chosen[2].tolist() == [False, True, False, True]
-        assert open_largest(given, count, 2).sum(dim=1).tolist() == [0, 1, 2, 2, 2, 2]
-    assert not open_largest(scores, torch.zeros(6), 0).any()
+        assert mask_largest(given, count, 2).sum(dim=1).tolist() == [0, 1, 2, 2, 2, 2]
+    assert not mask_largest(scores, torch.zeros(6), 0).any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.uint8])
 def test_takes_numbers_of_any_kind(dtype: torch.dtype) -> None:
     scores = torch.tensor([[0, 2, 1, 2, 1, 1]]).to(dtype)
-    assert open_largest(scores, torch.tensor([4]), 5).tolist() == [[0, 1, 1, 1, 1, 0]]
+    assert mask_largest(scores, torch.tensor([4]), 5).tolist() == [[0, 1, 1, 1, 1, 0]]
     places, chosen = find_largest(scores, torch.tensor([4]), 5)
     assert places[chosen].tolist() == [1, 3, 2, 4]
 
 
 def test_rows_may_have_more_than_one_dimension() -> None:
     scores, count = some_scores(5, (4, 3, 20)), torch.arange(12).view(4, 3)
-    flat = open_largest(scores.flatten(0, 1), count.flatten(), 11).view_as(scores)
-    assert torch.equal(open_largest(scores, count, 11), flat)
+    flat = mask_largest(scores.flatten(0, 1), count.flatten(), 11).view_as(scores)
+    assert torch.equal(mask_largest(scores, count, 11), flat)
     places, chosen = find_largest(scores, count, 11)
     assert torch.equal(torch.zeros_like(flat).scatter(2, places, chosen), flat)
 
@@ -79,7 +79,7 @@ def test_one_count_may_be_for_several_rows(device: str) -> None:
     scores, count = some_scores(5, (4, 3, 20)), torch.tensor([[0], [3], [9], [11]])
     given = scores if device == "cpu" else elsewhere(scores)
     each = count.expand(4, 3)
-    assert torch.equal(open_largest(given, count, 11), open_largest(scores, each, 11))
+    assert torch.equal(mask_largest(given, count, 11), mask_largest(scores, each, 11))
     places, chosen = find_largest(given, count, 11)
     expected, right = find_largest(scores, each, 11)
     assert torch.equal(chosen, right)
@@ -88,9 +88,9 @@ def test_one_count_may_be_for_several_rows(device: str) -> None:
 
 def test_no_infinity_is_chosen_and_none_is_in_the_way() -> None:
     scores = torch.tensor([[-torch.inf, 0.0, torch.inf, -torch.inf, torch.inf]])
-    chosen = open_largest(scores, torch.tensor([5]), 5, above=-torch.inf)
+    chosen = mask_largest(scores, torch.tensor([5]), 5, above=-torch.inf)
     assert chosen.tolist() == [[False, True, True, False, True]]
-    assert open_largest(scores, torch.tensor([1]), 5).tolist() == [[0, 0, 1, 0, 0]]
+    assert mask_largest(scores, torch.tensor([1]), 5).tolist() == [[0, 0, 1, 0, 0]]
 
 
 def test_keys_of_a_large_image_are_tied_and_the_first_is_taken_in_any_company() -> None:
@@ -102,8 +102,8 @@ def test_keys_of_a_large_image_are_tied_and_the_first_is_taken_in_any_company() 
     for most in (K, K + 1, 2 * K, 1000):
         places, chosen = find_largest(keys, count, most)
         assert torch.equal(places[chosen], order[0, :K])
-        assert open_largest(keys, count, most)[0, order[0, K - 1]]
-        assert not open_largest(keys, count, most)[0, order[0, K]]
+        assert mask_largest(keys, count, most)[0, order[0, K - 1]]
+        assert not mask_largest(keys, count, most)[0, order[0, K]]
 
 
 def test_rows_without_a_tie_are_not_counted_along(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,5 +117,5 @@ def test_rows_without_a_tie_are_not_counted_along(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(largest, "_first_equal", note)
     scores = torch.tensor([[3.0, 1.0, 2.0], [1.0, 2.0, 1.0], [0.0, 0.0, 2.0]])
-    open_largest(scores, torch.tensor([2, 2, 2]), 2)
+    mask_largest(scores, torch.tensor([2, 2, 2]), 2)
     assert counted == [[[1.0, 2.0, 1.0]]]

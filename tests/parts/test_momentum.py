@@ -2,7 +2,7 @@
 
 import torch
 
-from pinprick.parts.signed import accumulate
+from pinprick.parts.box import accumulate
 
 
 def test_adds_a_gradient_of_size_one() -> None:

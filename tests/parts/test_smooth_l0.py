@@ -5,8 +5,8 @@ from typing import Literal
 import pytest
 import torch
 
-from pinprick.parts.smooth_l0 import half_cosine, smooth_l0_slope
-from pinprick.parts.units import Units
+from pinprick.parts.adam import falling_rate
+from pinprick.parts.units import Units, smooth_l0_slope
 
 
 @pytest.mark.parametrize("unit", ["elements", "pixels"])
@@ -22,6 +22,6 @@ def test_the_slope_is_that_of_the_count(unit: Literal["elements", "pixels"]) -> 
 
 
 def test_the_learning_rate_falls_to_a_tenth() -> None:
-    assert half_cosine(2.0, 0, 10) == pytest.approx(2.0)
-    assert half_cosine(2.0, 5, 10) == pytest.approx(1.1)
-    assert half_cosine(2.0, 10, 10) == pytest.approx(0.2)
+    assert falling_rate(2.0, 0, 10) == pytest.approx(2.0)
+    assert falling_rate(2.0, 5, 10) == pytest.approx(1.1)
+    assert falling_rate(2.0, 10, 10) == pytest.approx(0.2)

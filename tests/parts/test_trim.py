@@ -19,7 +19,7 @@ from pinprick import Classifier, Goal, Problem
 from pinprick.attacks.pinprick.trim import Trimmer, redraw, trim
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 from pinprick.parts.best import Best
-from pinprick.parts.put_back import PutBack, put_back
+from pinprick.parts.remove_units import UnitRemoval
 from pinprick.parts.units import Units
 
 
@@ -97,7 +97,7 @@ def badly_chosen() -> tuple[Classifier, Problem, Best]:
 def test_choosing_anew_goes_on_where_putting_back_ends() -> None:
     _, problem, found = badly_chosen()
     everyone, units = torch.arange(len(problem)), Units("elements")
-    putting = PutBack(problem, found[everyone], units)
+    putting = UnitRemoval(problem, found[everyone], units)
     trimmer = Trimmer(problem, found[everyone], units, "test")
     for _ in range(80):
         putting.step()
@@ -108,7 +108,7 @@ def test_choosing_anew_goes_on_where_putting_back_ends() -> None:
 
 def test_gates_are_redrawn_with_the_passes_of_each_image() -> None:
     model, problem, found = badly_chosen()
-    assert not put_back(problem, found, Units("elements"), None).any()
+    assert not remove_units(problem, found, Units("elements"), None).any()
     before, spent = found.cost.clone(), problem.forwards
     passes = torch.zeros_like(spent)
     passes[:3] = torch.tensor([40, 1, 7])

@@ -28,7 +28,7 @@ from torch import Tensor
 from pinprick.attacks.card import Attack, Card
 from pinprick.batch_rows import BatchRows
 from pinprick.parts.box import keep_allowed
-from pinprick.parts.largest import open_largest
+from pinprick.parts.largest import mask_largest
 from pinprick.parts.score_loss import ScoreLoss, by_goal, score_loss
 from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units
@@ -267,4 +267,4 @@ def draw_subset(weights: Tensor, times: Tensor, count: Tensor, most: int) -> Ten
         count: How many to draw for each image, or for each draw.
         most: A bound on the counts, which saves asking the device for it.
     """
-    return open_largest(weights / times, count, most)
+    return mask_largest(weights / times, count, most)

@@ -22,9 +22,9 @@ from torch import Tensor
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
-from pinprick.parts.aim import rivals
 from pinprick.parts.best import Best
 from pinprick.parts.box import keep_allowed
+from pinprick.parts.rivals import rivals_of
 from pinprick.parts.sigma_map import sigma_lines
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -206,7 +206,7 @@ class CornerSearch(Attack):
     ) -> Tensor:
         """What is left of each lead after each jump, (batch, jump, ranking)."""
         clean = problem.logits(problem.images)
-        others = rivals(clean, _anchor(problem.goal), self.rivals)
+        others = rivals_of(clean, _anchor(problem.goal), self.rivals)
         left = torch.full((*jumps.shape, others.shape[1] + 1), torch.inf, device=jumps.device)
         rows = torch.arange(len(problem), device=jumps.device)
         for start in range(0, jumps.shape[1], _BLOCK):

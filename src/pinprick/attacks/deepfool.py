@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.parts.boundary import nearest_boundary
+from pinprick.parts.rivals import nearest_boundary
 from pinprick.problem import Problem
 from pinprick.settings import setting
 from pinprick.types import Images

@@ -17,8 +17,8 @@ from typing import ClassVar
 import torch
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.parts.box import accumulate, signed_step
 from pinprick.parts.diversity import Resize, diverse_gradient
-from pinprick.parts.signed import accumulate, signed_step
 from pinprick.problem import Problem
 from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.parts.signed import signed_step
+from pinprick.parts.box import signed_step
 from pinprick.problem import Problem
 from pinprick.settings import pixel_distance
 from pinprick.types import Images

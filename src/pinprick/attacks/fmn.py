@@ -22,8 +22,9 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.parts.adam import half_cosine
 from pinprick.parts.best import Best
-from pinprick.parts.largest import open_largest
+from pinprick.parts.largest import mask_largest
 from pinprick.problem import Problem
 from pinprick.settings import setting
 from pinprick.types import Images, Mask, PerImage
@@ -51,7 +52,7 @@ def into_l0(delta: Tensor, count: Tensor, most: int) -> Tensor:
 
     ``most`` bounds the counts.
     """
-    return torch.where(open_largest(delta.abs(), count, most), delta, 0)
+    return torch.where(mask_largest(delta.abs(), count, most), delta, 0)
 
 
 def into_l1(delta: Tensor, radius: PerImage) -> Tensor:
@@ -192,4 +193,4 @@ def _radius(radius: PerImage, gamma: float, met: Mask, best: PerImage, reach: Pe
 
 def _annealed(first: float, last: float, done: float) -> float:
     """From ``first`` to ``last`` along half a cosine."""
-    return last + (first - last) * (1 + math.cos(math.pi * done)) / 2
+    return last + (first - last) * half_cosine(done, 1)

@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.parts.box import into_ball, keep_allowed
-from pinprick.parts.largest import find_largest, open_largest
+from pinprick.parts.largest import find_largest, mask_largest
 from pinprick.parts.sigma_map import sigma_map
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -251,7 +251,7 @@ class GreedyFool(Attack):
         else:
             score = score.masked_fill(chosen, 0)
         count = torch.full_like(score[:, 0], number, dtype=torch.long)
-        return chosen | open_largest(score, count, number)
+        return chosen | mask_largest(score, count, number)
 
     def _move(self, grad: Images, mask: Tensor) -> Images:
         """Half of ``eps`` for the value of the steepest gradient, the others in proportion."""

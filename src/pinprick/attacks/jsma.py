@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.parts.aim import rivals
 from pinprick.parts.best import Best
-from pinprick.parts.gates import scaled
+from pinprick.parts.choose_units import scaled
 from pinprick.parts.largest import find_largest
+from pinprick.parts.rivals import rivals_of
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.settings import setting
@@ -90,7 +90,7 @@ class JSMA(Attack):
             self._climb(problem, problem.goal.targets, found)
             return found.images
         clean = problem.logits(problem.images)
-        for target in rivals(clean, problem.goal.labels, self.rivals).unbind(dim=1):
+        for target in rivals_of(clean, problem.goal.labels, self.rivals).unbind(dim=1):
             self._climb(problem, target, found)
         return found.images
 

@@ -20,8 +20,7 @@ import torch
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.goal import Goal
-from pinprick.parts.box import into_ball, keep_allowed
-from pinprick.parts.signed import signed_step
+from pinprick.parts.box import into_ball, keep_allowed, signed_step
 from pinprick.problem import Problem
 from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Logits, PerImage

@@ -23,7 +23,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
 from pinprick.parts.best import Lowest
 from pinprick.parts.box import into_ball, keep_allowed
-from pinprick.parts.largest import open_largest
+from pinprick.parts.largest import mask_largest
 from pinprick.parts.sigma_map import Lines, sigma_lines
 from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units
@@ -147,7 +147,7 @@ class PGD0(Attack):
         near = into_ball(point, images, self.eps) if lines is None else lines.nearest(point)
         near = keep_allowed(near, images, problem.allowed)
         gain = units.total((point - images).square() - (point - near).square())
-        kept = units.spread(open_largest(gain, k, most), images)
+        kept = units.spread(mask_largest(gain, k, most), images)
         return torch.where(kept, near, images)
 
 

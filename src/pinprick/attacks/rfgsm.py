@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
-from pinprick.parts.signed import signed_step
+from pinprick.parts.box import signed_step
 from pinprick.problem import Problem
 from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images

@@ -28,10 +28,9 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.parts.best import Best, Lowest
-from pinprick.parts.groups import shrink_groups
-from pinprick.parts.largest import open_largest
+from pinprick.parts.largest import mask_largest
 from pinprick.parts.smallest_k import K, run_at_k
-from pinprick.parts.units import Units
+from pinprick.parts.units import Units, shrink_groups
 from pinprick.parts.weight_search import WeightSearch
 from pinprick.problem import Problem
 from pinprick.settings import setting
@@ -141,7 +140,7 @@ class SAPF(Attack):
         for _ in range(self.searches):
             sizes, gates = self._take_turns(problem, free, k, search.weight)
             ranked = gates.masked_fill(free == 0, -torch.inf).flatten(1)
-            chosen = open_largest(ranked, k, most, above=-math.inf).view_as(free).to(free.dtype)
+            chosen = mask_largest(ranked, k, most, above=-math.inf).view_as(free).to(free.dtype)
             search.learn(self._tune(problem, sizes, chosen, search.weight, best, tries))
         found = best.cost.isfinite()
         return torch.where(found.view(-1, 1, 1, 1), best.images, tries.images), found

@@ -21,11 +21,10 @@ import torch
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.goal import Goal
-from pinprick.parts.adam import Adam
+from pinprick.parts.adam import Adam, falling_rate
 from pinprick.parts.best import Best
 from pinprick.parts.box import keep_allowed
-from pinprick.parts.smooth_l0 import half_cosine, smooth_l0_slope
-from pinprick.parts.units import Units
+from pinprick.parts.units import Units, smooth_l0_slope
 from pinprick.problem import Problem
 from pinprick.settings import setting
 from pinprick.types import Images, Logits, PerImage
@@ -100,7 +99,7 @@ class SigmaZero(Attack):
             slope = grad.to(precise) + smooth_l0_slope(adv - clean, self.sigma, units)
             slope = keep_allowed(slope, torch.zeros_like(slope), problem.allowed)
             slope = slope / slope.abs().amax(dim=(1, 2, 3), keepdim=True).clamp_min(1e-12)
-            rate, next_rate = (half_cosine(self.lr, at, self.steps) for at in (step, step + 1))
+            rate, next_rate = (falling_rate(self.lr, at, self.steps) for at in (step, step + 1))
             adv = (adv - rate * adam.step(slope)).clamp(0, 1)
             drift = self.threshold_rate * next_rate  # as in the authors' code
             tau = (tau + torch.where(met.view(-1, 1, 1, 1), drift, -drift)).clamp(0, 1)

@@ -27,7 +27,7 @@ from torch import Tensor
 from pinprick.attacks.card import Attack, Card
 from pinprick.batch_rows import BatchRows
 from pinprick.goal import Goal
-from pinprick.parts.largest import open_largest
+from pinprick.parts.largest import mask_largest
 from pinprick.parts.score_loss import by_goal
 from pinprick.parts.starts import find_starts, salt_and_pepper
 from pinprick.parts.units import Units
@@ -148,7 +148,7 @@ class Population(BatchRows):
 def _draw(problem: Problem, sets: Tensor, number: Counts, most: int, step: int, use: str) -> Tensor:
     """A number of random units of each set; ``most`` bounds the numbers."""
     keys = problem.rng.uniform(sets.shape[1], step=step, use=use) + _ABOVE_ZERO
-    return open_largest(keys * sets, number, most)
+    return mask_largest(keys * sets, number, most)
 
 
 @dataclass(frozen=True, kw_only=True)

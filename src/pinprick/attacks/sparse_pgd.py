@@ -24,7 +24,7 @@ from torch import Tensor
 from pinprick.attacks.card import Attack, Card
 from pinprick.parts.best import Lowest
 from pinprick.parts.box import into_ball, keep_allowed
-from pinprick.parts.largest import open_largest
+from pinprick.parts.largest import mask_largest
 from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -163,4 +163,4 @@ class SparsePGD(Attack):
 
 def _largest(weight: Tensor, k: Counts, most: int) -> Tensor:
     """A mask of the ``k`` largest weights of each row that are finite."""
-    return open_largest(weight, k, most, above=-math.inf)
+    return mask_largest(weight, k, most, above=-math.inf)

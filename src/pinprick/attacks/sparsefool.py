@@ -24,9 +24,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.parts.aim import rivals as nearest_rivals
-from pinprick.parts.boundary import nearest_boundary
 from pinprick.parts.box import into_ball, keep_allowed
+from pinprick.parts.rivals import nearest_boundary, rivals_of
 from pinprick.problem import Problem
 from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Labels, Logits, PerImage
@@ -133,7 +132,7 @@ def cross(
     for _ in range(steps):
         part, x = problem[rows], points[rows]
         near = nearest_boundary(part, x, rivals, "l2")
-        reached[rows] = nearest_rivals(near.logits, part.goal.labels, 1)[:, 0]
+        reached[rows] = rivals_of(near.logits, part.goal.labels, 1)[:, 0]
         free = near.distance.isfinite()
         length = near.distance.clamp_min(_SHORTEST).view(-1, 1, 1, 1)
         moved = (x + length * near.direction)[free].clamp(0, 1)
@@ -143,7 +142,7 @@ def cross(
         points[rows] = moved
         further = images[rows] + (1 + overshoot) * (moved - images[rows])
         logits = part.logits(further.clamp(0, 1))
-        reached[rows] = nearest_rivals(logits, part.goal.labels, 1)[:, 0]
+        reached[rows] = rivals_of(logits, part.goal.labels, 1)[:, 0]
         short = ~part.goal.met(logits)
         rows, rivals = rows[short], rivals[short]
         if not len(rows):

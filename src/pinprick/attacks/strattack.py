@@ -22,9 +22,8 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.parts.best import Best
-from pinprick.parts.groups import shrink_groups
-from pinprick.parts.largest import open_largest
-from pinprick.parts.units import Units
+from pinprick.parts.largest import mask_largest
+from pinprick.parts.units import Units, shrink_groups
 from pinprick.parts.weight_search import WeightSearch
 from pinprick.problem import Problem
 from pinprick.settings import pixel_distance, setting
@@ -316,4 +315,4 @@ def _larger(change: Tensor, share: PerImage) -> Tensor:
     number = (sizes > 0).sum(dim=1)
     less = (share * (number - 1)).floor().long() + 1
     kept = (number - less).clamp_min(1)
-    return open_largest(sizes, kept, int(kept.max()), above=-torch.inf).view_as(change)
+    return mask_largest(sizes, kept, int(kept.max()), above=-torch.inf).view_as(change)

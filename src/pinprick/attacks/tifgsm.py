@@ -25,8 +25,8 @@ from torch.nn import functional as F
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.errors import BadInput
+from pinprick.parts.box import accumulate, signed_step
 from pinprick.parts.diversity import Resize, diverse_gradient
-from pinprick.parts.signed import accumulate, signed_step
 from pinprick.problem import Problem
 from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images

@@ -1,4 +1,4 @@
-"""The best adversarial image seen so far, for each image of a batch."""
+"""The best so far of each image, of a minimal attack (``Best``) or a budget attack (``Lowest``)."""
 
 import torch
 
@@ -8,9 +8,9 @@ from pinprick.types import Images, Labels, Logits, Mask, PerImage
 
 
 class Best(BatchRows):
-    """Keeps, for each image, the cheapest candidate that met the goal.
+    """The cheapest candidate per image that met the goal.
 
-    Images for which nothing was found stay as they came, at infinite cost.
+    Images for which nothing was found stay clean, at infinite cost.
     """
 
     def __init__(self, images: Images) -> None:
@@ -20,11 +20,11 @@ class Best(BatchRows):
     def offer(
         self, candidates: Images, cost: PerImage, met: Mask, rows: Labels | None = None
     ) -> None:
-        """Take the candidates that are better; ``rows`` says whose they are, if not everyone's."""
+        """Keep the candidates that are better; ``rows`` are their images, None for all."""
         images, least = (self.images, self.cost) if rows is None else self._of(rows)
         better = met & (cost < least)
         if better.is_cpu and not better.any():
-            return  # mostly so; a GPU would have to wait to find out
+            return  # the usual case; a GPU would have to wait to know
         least = torch.where(better, cost, least)
         images = torch.where(better.view(-1, 1, 1, 1), candidates.detach(), images)
         if rows is not None:
@@ -36,14 +36,11 @@ class Best(BatchRows):
         return self.images[rows], self.cost[rows]
 
 
-# The best try so far of an attack with a budget, for each image of a batch.
-
-
 class Lowest:
-    """Keeps, for each image, the first try that met the goal; until then, that of lowest loss.
+    """The first candidate per image that met the goal; until then, the one with the lowest loss.
 
     Attributes:
-        images: The best tries; the clean image where every try had a loss that is no number.
+        images: The best candidates; the clean image where every loss was NaN.
         loss: Their cross-entropy to the goal; minus infinity once the goal is met.
     """
 
@@ -57,7 +54,7 @@ class Lowest:
         return self.loss == -torch.inf
 
     def offer(self, tries: Images, logits: Logits, goal: Goal, rows: Labels) -> Mask:
-        """Take the tries of some images that are better, and say which of them met the goal."""
+        """Keep the tries of some images that are better; returns which of them met the goal."""
         met = goal.met(logits)
         loss = goal.cross_entropy(logits.to(self.loss.dtype)).clamp_min(-1e30)  # met is lower yet
         loss = loss.nan_to_num(nan=torch.inf).masked_fill(met, -torch.inf)

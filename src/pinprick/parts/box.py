@@ -1,10 +1,19 @@
-"""Staying inside: the pixel box, the l-infinity ball, and where values may change."""
+"""Steps that stay inside: the box [0, 1], the l-infinity ball, and the mask.
+
+``to_free`` and ``from_free`` map the box to a free variable ``u``, values being
+``(tanh(u) + 1) / 2``. They use ``log`` and ``tanh`` only: torch's ``atanh`` and ``cosh`` round
+differently in different batches.
+"""
 
 import math
 
 import torch
 
+from pinprick.problem import Problem
 from pinprick.types import Allowed, Images
+
+_EDGE = 0.999999  # an image at the edge of the box has a ``u`` that is finite
+FARTHEST = math.atanh(_EDGE)
 
 
 def into_ball(adv: Images, images: Images, eps: float) -> Images:
@@ -23,14 +32,18 @@ def on_grid(adv: Images, images: Images) -> Images:
     return torch.where(level == (images * 255).round(), images, level / 255)
 
 
-# The box [0, 1] without edges: values as ``(tanh(u) + 1) / 2`` of a free variable ``u``.
-#
-# All by ``log`` and ``tanh``: torch's ``atanh`` and ``cosh`` round differently in different
-# batches.
+def signed_step(
+    problem: Problem, adv: Images, grad: Images, step_size: float, eps: float
+) -> Images:
+    """One step downhill by the sign of ``grad``, back into the ball, the box and the mask."""
+    adv = into_ball(adv - step_size * grad.sign(), problem.images, eps)
+    return keep_allowed(adv, problem.images, problem.allowed)
 
 
-_EDGE = 0.999999  # an image at the edge of the box has a ``u`` that is finite
-FARTHEST = math.atanh(_EDGE)
+def accumulate(velocity: Images, grad: Images, momentum: float) -> Images:
+    """``momentum * velocity + grad / |grad|_1``, image by image; a zero gradient adds nothing."""
+    size = grad.flatten(1).abs().sum(dim=1).clamp_min(torch.finfo(grad.dtype).tiny)
+    return momentum * velocity + grad / size.view(-1, 1, 1, 1)
 
 
 def to_free(images: Images) -> Images:

@@ -1,20 +1,19 @@
-"""The largest values of each row, each row its own number; of equal values the first.
+"""The k largest values of each row, with a k per row; of equal values the first are chosen.
 
 Random keys have 24 bits, so some of the 50,176 keys of a large image are equal, and so are many
-scores of images on the 8-bit grid. Which of them ``topk`` takes depends on how many it is asked
-for, hence on the other images of the batch. Here an image gets the same in any company.
+scores of images on the 8-bit grid. Which of them ``topk`` takes depends on the largest k, hence on
+the other images of the batch. Here the choice does not depend on the batch.
 
-``topk`` finds the least value that is chosen. Only units of that very value are in doubt, and the
-first of them are found by counting along the row. A processor counts in tied rows alone, since
-counting takes as long as ``topk`` there. A GPU counts in all rows, since it would have to be
-waited for to know which are tied.
+``topk`` finds the smallest chosen value. Only units of that value are in doubt, and the first of
+them are found by counting along the row. A CPU counts in tied rows only, since counting takes as
+long as ``topk``. A GPU counts in all rows, since finding the tied ones would wait for the device.
 """
 
 import torch
 from torch import Tensor
 
 
-def open_largest(scores: Tensor, count: Tensor, most: int, *, above: float = 0.0) -> Tensor:
+def mask_largest(scores: Tensor, count: Tensor, most: int, *, above: float = 0.0) -> Tensor:
     """A mask of the ``count`` largest scores of each row; of equal ones the first.
 
     Args:
@@ -33,7 +32,7 @@ def find_largest(
 ) -> tuple[Tensor, Tensor]:
     """The indices of the same units, largest first, equal ones in order, and which are chosen.
 
-    The arguments are those of ``open_largest``. Each row has ``most`` different indices. Those that
+    The arguments are those of ``mask_largest``. Each row has ``most`` different indices. Those that
     are not chosen may be any others.
     """
     values, places = _largest(scores, count, most, above)

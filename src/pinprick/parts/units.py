@@ -1,24 +1,26 @@
-"""What an l0 attack counts: elements (channel values), or pixels with all their channels.
+"""What an l0 attack counts: elements, pixels with all their channels, or squares of pixels.
 
-Images have the shape (batch, channel, height, width); what is said of units has (batch, unit).
+Images have the shape (batch, channel, height, width); values per unit have (batch, unit).
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from pinprick.types import Images, PerImage
 
 
 @dataclass(frozen=True)
 class Units:
-    """The change from values to units and back."""
+    """Conversion from values to units and back."""
 
     unit: Literal["elements", "pixels"]
 
     def total(self, values: Tensor) -> Tensor:
-        """Values added up over each unit."""
+        """The sum of the values of each unit."""
         return (values if self.unit == "elements" else values.sum(dim=1)).flatten(1)
 
     def largest(self, values: Tensor) -> Tensor:
@@ -26,14 +28,14 @@ class Units:
         return (values if self.unit == "elements" else values.amax(dim=1)).flatten(1)
 
     def spread(self, units: Tensor, images: Images) -> Tensor:
-        """What is said of a unit, said of each of its values, in the shape of ``images``."""
+        """The value of each unit, repeated for all its elements, in the shape of ``images``."""
         batch, _, height, width = images.shape
         if self.unit == "elements":
             return units.view_as(images)
         return units.view(batch, 1, height, width).expand_as(images)
 
     def planes(self, values: Tensor) -> Tensor:
-        """Values as (batch, channel, unit); elements have one channel, a unit for each value."""
+        """Values as (batch, channel, unit); elements have one channel and one unit per value."""
         wide = values if self.unit == "pixels" else values.flatten(1).unsqueeze(1)
         return wide.flatten(2).contiguous()
 
@@ -48,5 +50,30 @@ class Units:
 
 
 def take(planes: Tensor, places: Tensor) -> Tensor:
-    """The values of ``planes``, (..., channel, unit), at some units, (..., place)."""
+    """The values of ``planes``, (..., channel, unit), at some units, (..., index)."""
     return planes.gather(-1, places.unsqueeze(-2).expand(*planes.shape[:-1], -1))
+
+
+def smooth_l0_slope(delta: Images, sigma: float, units: Units) -> Images:
+    """The gradient by ``delta`` of a smooth count of changed units, after σ-zero.
+
+    count(d) = (1/n) sum_i |d_i|^2 / (|d_i|^2 + sigma)    |d_i|: l2 norm over the unit's values
+    """
+    totals = units.total(delta.square())
+    squares = units.spread(totals, delta)
+    return 2 * sigma / totals.shape[1] * delta / (squares + sigma).square()
+
+
+def shrink_groups(change: Tensor, by: float, side: int) -> Tensor:
+    """``change`` with the l2 norm of every group of ``side`` x ``side`` pixels reduced by ``by``.
+
+    A group with a smaller norm becomes zero. This is the proximal step of ``by`` times the sum of
+    the norms of the groups, which hold all channels and tile each image.
+    """
+    height, width = change.shape[2:]
+    squares = F.pad(change.square().sum(dim=1), (0, -width % side, 0, -height % side))
+    tall, wide = squares.shape[1] // side, squares.shape[2] // side
+    norm = squares.view(-1, tall, side, wide, side).sum(dim=(2, 4)).sqrt()
+    factor = (1 - by / norm.clamp_min(torch.finfo(norm.dtype).tiny)).clamp_min(0)
+    factor = factor.repeat_interleave(side, dim=1).repeat_interleave(side, dim=2)
+    return change * factor[:, None, :height, :width]

@@ -18,7 +18,7 @@ from torch import Tensor
 from pinprick.batch_rows import BatchRows
 from pinprick.goal import Goal
 from pinprick.parts.box import keep_allowed
-from pinprick.parts.largest import open_largest
+from pinprick.parts.largest import mask_largest
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Logits, Mask, PerImage
 
@@ -50,7 +50,7 @@ def prox(points: Images, rate: PerImage, lam: PerImage, most: Counts, box: Box) 
     keep = spare > 0
     crowded = keep.sum(dim=1) > most
     if crowded.any():
-        keep[crowded] = open_largest(spare[crowded], most[crowded], int(most[crowded].max()))
+        keep[crowded] = mask_largest(spare[crowded], most[crowded], int(most[crowded].max()))
     return torch.where(keep.view_as(near), near, 0)
 
 

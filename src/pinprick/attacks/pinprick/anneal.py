@@ -10,12 +10,11 @@ One forward and one backward pass a step.
 
 import torch
 
-from pinprick.parts.adam import Adam
+from pinprick.parts.adam import Adam, falling_rate
 from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid
-from pinprick.parts.gates import scaled
-from pinprick.parts.smooth_l0 import half_cosine, smooth_l0_slope
-from pinprick.parts.units import Units
+from pinprick.parts.choose_units import scaled
+from pinprick.parts.units import Units, smooth_l0_slope
 from pinprick.problem import Problem
 from pinprick.types import Logits, PerImage
 
@@ -62,10 +61,10 @@ def anneal(
             break
         grad = grad + smooth_l0_slope(delta, _SIGMA, units)
         grad = scaled(grad if problem.allowed is None else grad * problem.allowed)
-        delta = delta - half_cosine(rate, step, schedule) * adam.step(grad)
+        delta = delta - falling_rate(rate, step, schedule) * adam.step(grad)
         adv = (images + delta).clamp(0, 1)
         adv = on_grid(adv, images) if eight_bit else adv
-        pace = _PACE * half_cosine(rate, step + 1, schedule)
+        pace = _PACE * falling_rate(rate, step + 1, schedule)
         threshold = (threshold + torch.where(met, pace, -pace).unsqueeze(1)).clamp(0, 1)
         weak = units.largest((adv - images).abs()) < threshold
         adv = torch.where(units.spread(weak, images), images, adv)

@@ -11,7 +11,7 @@ rival each, those first that a linear model would reach with the fewest units, s
 untargeted search ends in the cheapest class only about half of the time.
 
 **Trim** (parts/trim.py) takes away what can be spared, then tries to do with one unit fewer. Large
-images have many to take away, which parts/put_back.py does better.
+images have many to take away, which parts/remove_units.py does better.
 
 **Anneal** (parts/anneal.py) shakes the best image loose, through dense images and values inside
 the box, which gets it out of corners where gradients vanish.

@@ -1,6 +1,6 @@
 """What Pinprick does with forward passes that no backward pass goes with.
 
-Each image puts back what can be spared, by scores alone (parts/put_back.py). Once nothing can, the
+Units that are not needed are removed by scores alone (parts/remove_units.py). Then the
 swaps of Sparse-RS look for one unit fewer, from the best so far; where nothing has fooled yet, from
 the clean image with a quarter of all units. A turn takes at most a third of the passes, or a ninth
 or less of them where fewer are left.
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pinprick.attacks.sparse_rs import SparseRS
 from pinprick.parts.best import Best
-from pinprick.parts.put_back import put_back
+from pinprick.parts.remove_units import remove_units
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Mask
@@ -61,7 +61,7 @@ class ScoreSearch:
 
     def _put_back(self, rows: Tensor, passes: int) -> None:
         found = self.best[rows]
-        unsettled = put_back(self._problem[rows], found, self._units, passes)
+        unsettled = remove_units(self._problem[rows], found, self._units, passes)
         self.best.offer(found.images, found.cost, found.cost.isfinite(), rows)
         self._settled[rows] = unsettled == 0
 

@@ -9,12 +9,12 @@ from torch import Tensor
 from pinprick.attacks.pinprick.anneal import anneal
 from pinprick.attacks.pinprick.plan import LARGE, Stage
 from pinprick.attacks.pinprick.trim import redraw, trim
-from pinprick.parts.aim import cheapest_rivals
+from pinprick.parts.adam import half_cosine
 from pinprick.parts.best import Best
-from pinprick.parts.box import on_grid
-from pinprick.parts.gates import corner, draw_largest, favoured_regions, promise, scaled
-from pinprick.parts.put_back import put_back
-from pinprick.parts.signed import signed_step
+from pinprick.parts.box import on_grid, signed_step
+from pinprick.parts.choose_units import corner, draw_largest, favoured_regions, promise, scaled
+from pinprick.parts.remove_units import remove_units
+from pinprick.parts.rivals import cheapest_rivals
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images, Labels, Logits, PerImage
@@ -156,7 +156,7 @@ class Search:
     def _put_back(self, part: Problem, found: Best, passes: int, use: str) -> None:
         """Put back what can be spared; once nothing can, draw gates with the passes left."""
         before = part.forwards
-        unsettled = put_back(part, found, self._units, passes)
+        unsettled = remove_units(part, found, self._units, passes)
         left = passes - (part.forwards - before)
         redraw(part, found, self._units, left.masked_fill(unsettled > 0, 0), f"{use}, redrawn")
 
@@ -251,4 +251,4 @@ def start(
 
 def _fraction(step: int, steps: int) -> float:
     """By how much k changes: a half cosine from the first to the last value."""
-    return _LAST + (_FIRST - _LAST) * (1 + math.cos(math.pi * step / steps)) / 2
+    return _LAST + (_FIRST - _LAST) * half_cosine(step, steps)

@@ -9,7 +9,7 @@ one fails, it is kept and the next is tried. Each success gives a new gradient, 
 Once every changed unit has been tried, few can be spared, and the remaining passes try to do with
 one unit fewer: gates are drawn from the running mean of the gradients seen, those already open
 preferred. One forward and one backward pass a candidate; nothing is kept that was not judged.
-``put_back.py`` is better where there is much to put back; ``redraw`` is the second half alone.
+``remove_units.py`` is better where there is much to put back; ``redraw`` is the second half alone.
 """
 
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pinprick.batch_rows import BatchRows
 from pinprick.parts.best import Best
-from pinprick.parts.gates import corner, draw_largest, promise, scaled
+from pinprick.parts.choose_units import corner, draw_largest, promise, scaled
 from pinprick.parts.largest import find_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pinprick.errors import BadInput
-from pinprick.parts.largest import open_largest
+from pinprick.parts.largest import mask_largest
 from pinprick.types import Images, Labels, Mask
 
 SMALL = 64  # most pixels per side of a small image
@@ -63,7 +63,7 @@ class Maps:
         flat = self.values.flatten(1)
         count = math.ceil(share * flat.shape[1])
         each = torch.full_like(flat[:, 0], count, dtype=torch.long)
-        return open_largest(flat, each, count).view_as(self.values)
+        return mask_largest(flat, each, count).view_as(self.values)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Our own. The inner attack is the start of Pinprick (attacks/pinprick/) with the number of units
 given instead of sought: k is drawn for each image, and a few passes each open the k gates of
-highest promise (parts/gates.py).
+highest promise (parts/choose_units.py).
 
     k   ~ U{k_min, ..., k_max}
     x'  = random corners in k random units, to begin with
@@ -23,8 +23,8 @@ from typing import ClassVar, Literal
 import torch
 
 from pinprick.errors import BadInput
-from pinprick.parts.gates import corner, draw_noise, promise, scaled
-from pinprick.parts.largest import open_largest
+from pinprick.parts.choose_units import corner, draw_noise, promise, scaled
+from pinprick.parts.largest import mask_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.settings import setting
@@ -99,7 +99,7 @@ class SparseAT(Recipe):
             if warmth:
                 number = gates.shape[1]
                 scores = scores * draw_noise(problem, number, warmth, step, "sparse_at gates")
-            gates = open_largest(scores, count, most)
+            gates = mask_largest(scores, count, most)
             adv = torch.where(units.spread(gates, images), edge, images)
         return best
 
@@ -107,7 +107,7 @@ class SparseAT(Recipe):
         """The images with random corners in random units."""
         images, units, rng = problem.images, Units(self.unit), problem.rng
         number = units.total(images[:1]).shape[1]
-        gates = open_largest(rng.uniform(number, step=step, use="sparse_at places"), count, most)
+        gates = mask_largest(rng.uniform(number, step=step, use="sparse_at places"), count, most)
         colours = rng.integers(2, *images.shape[1:], step=step, use="sparse_at colours")
         return torch.where(units.spread(gates, images), colours.to(images.dtype), images)
 

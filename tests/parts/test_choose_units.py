@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams
-from pinprick.parts.gates import (
+from pinprick.parts.choose_units import (
     corner,
     draw_largest,
     draw_noise,
@@ -13,7 +13,7 @@ from pinprick.parts.gates import (
     promise,
     scaled,
 )
-from pinprick.parts.largest import open_largest
+from pinprick.parts.largest import mask_largest
 from pinprick.parts.units import Units
 
 
@@ -150,7 +150,7 @@ def test_noise_never_lifts_what_promises_nothing(dtype: torch.dtype) -> None:
     problem.rng = AlmostOne(0, torch.arange(1))
     noise = draw_noise(problem, 4, 1.0, 0, "test")
     assert noise.dtype == dtype
-    gates = open_largest(torch.tensor([[0, 0, 0, 1]]).to(dtype) * noise, torch.tensor([1]), 1)
+    gates = mask_largest(torch.tensor([[0, 0, 0, 1]]).to(dtype) * noise, torch.tensor([1]), 1)
     assert gates.tolist() == [[False, False, False, True]]
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
-from pinprick.parts.aim import cheapest_rivals, rivals
+from pinprick.parts.rivals import cheapest_rivals, rivals_of
 from pinprick.parts.units import Units
 
 SHAPE = (3, 6, 5)
@@ -55,7 +55,7 @@ def test_ranks_the_rivals_by_what_each_takes() -> None:
         along = fewest.gather(1, ranked)
         assert (along.diff(dim=1) >= 0).all()
         assert torch.equal(along[:, 0], fewest.amin(dim=1))
-        in_order_of_logits = rivals(model(problem.images), problem.goal.labels, 9)
+        in_order_of_logits = rivals_of(model(problem.images), problem.goal.labels, 9)
         assert not torch.equal(ranked, in_order_of_logits)
 
 
@@ -63,7 +63,7 @@ def test_looks_at_the_strongest_rivals_alone_for_one_backward_pass_each() -> Non
     model, problem = case(10)
     ranked = cheapest_rivals(problem, Units("elements"), 3)
     with torch.no_grad():
-        strongest = rivals(model(problem.images), problem.goal.labels, 3)
+        strongest = rivals_of(model(problem.images), problem.goal.labels, 3)
     assert torch.equal(ranked.sort(dim=1).values, strongest.sort(dim=1).values)
     assert problem.tally.forwards.tolist() == [1] * 12
     assert problem.tally.backwards.tolist() == [3] * 12
@@ -93,9 +93,9 @@ def test_out_of_reach_too_the_nearer_comes_first() -> None:
 def test_rivals_are_the_highest_logits_without_the_label() -> None:
     logits = torch.tensor([[3.0, 1.0, 2.0, 9.0], [0.0, 5.0, 5.0, 7.0]])
     labels = torch.tensor([3, 1])
-    assert rivals(logits, labels, 2).tolist() == [[0, 2], [3, 2]]
-    assert rivals(logits, labels, 9).tolist() == [[0, 2, 1], [3, 2, 0]]
-    assert rivals(logits[:, :2], torch.tensor([0, 1]), 9).tolist() == [[1], [0]]
+    assert rivals_of(logits, labels, 2).tolist() == [[0, 2], [3, 2]]
+    assert rivals_of(logits, labels, 9).tolist() == [[0, 2, 1], [3, 2, 0]]
+    assert rivals_of(logits[:, :2], torch.tensor([0, 1]), 9).tolist() == [[1], [0]]
 
 
 def test_without_a_gradient_the_logits_decide() -> None:

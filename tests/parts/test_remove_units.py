@@ -17,7 +17,7 @@ from parts.long_results import (
     tied_case,
 )
 from pinprick import Classifier, Goal
-from pinprick.parts.put_back import PutBack, put_back
+from pinprick.parts.remove_units import UnitRemoval
 from pinprick.parts.units import Units
 
 Unit = Literal["elements", "pixels"]
@@ -31,7 +31,7 @@ def test_once_settled_no_single_unit_can_be_spared(
     units = Units(unit)
     images, adv, labels = long_case(curved, images, curved_labels)
     problem = problem_of(curved, images, Goal(labels), gradients=gradients)
-    work = PutBack(problem, as_found(adv, images, units), units)
+    work = UnitRemoval(problem, as_found(adv, images, units), units)
     for _ in range(150):
         before = work.found.cost
         work.step()
@@ -56,7 +56,7 @@ def test_passes_are_kept_and_what_is_left_is_told(
     images, adv, labels = long_case(curved, images, curved_labels)
     problem, found = problem_of(curved, images, Goal(labels)), as_found(adv, images, units)
     before = found.cost.clone()
-    left = put_back(problem, found, units, passes)
+    left = remove_units(problem, found, units, passes)
     assert torch.equal(found.cost, units.count(found.images, images))
     assert (guesses(curved, found.images) != labels).all()
     assert (found.cost <= before).all()
@@ -74,10 +74,10 @@ def test_a_single_unit_costs_nothing_and_no_images_do_no_harm(
     units, adv = Units("elements"), images.clone()
     adv[:, 0, 0, 0] = 1 - adv[:, 0, 0, 0].round()
     found, problem = as_found(adv, images, units), problem_of(curved, images, Goal(curved_labels))
-    assert put_back(problem, found, units, 9).tolist() == [0] * len(images)
+    assert remove_units(problem, found, units, 9).tolist() == [0] * len(images)
     assert not problem.tally.forwards.any()
     nobody = torch.arange(0)
-    assert len(put_back(problem[nobody], found[nobody], units, 9)) == 0
+    assert len(remove_units(problem[nobody], found[nobody], units, 9)) == 0
 
 
 def test_a_unit_tried_in_vain_is_tried_again_once_another_is_gone() -> None:
@@ -92,7 +92,7 @@ def test_a_unit_tried_in_vain_is_tried_again_once_another_is_gone() -> None:
     adv = images.flatten(1).index_fill(1, torch.arange(3), 1.0).view_as(images)
     units = Units("elements")
     problem = problem_of(Classifier(answer), images, Goal(torch.tensor([0])))
-    work = PutBack(problem, as_found(adv, images, units), units)
+    work = UnitRemoval(problem, as_found(adv, images, units), units)
     for _ in range(8):
         work.step()
     assert not work.open.any()
@@ -104,7 +104,9 @@ def test_what_is_open_is_never_less_than_what_can_be_spared(
 ) -> None:
     units = Units("elements")
     images, adv, labels = long_case(curved, images, curved_labels)
-    work = PutBack(problem_of(curved, images, Goal(labels)), as_found(adv, images, units), units)
+    work = UnitRemoval(
+        problem_of(curved, images, Goal(labels)), as_found(adv, images, units), units
+    )
     seen = set()
     for _ in range(40):
         work.step()
@@ -125,7 +127,7 @@ def test_no_more_are_asked_about_than_allowed(
     units = Units("elements")
     images, adv, labels = long_case(curved, images, curved_labels)
     problem = problem_of(curved, images, Goal(labels))
-    work = PutBack(problem, as_found(adv, images, units), units)
+    work = UnitRemoval(problem, as_found(adv, images, units), units)
     most = torch.arange(1, len(problem) + 1)
     for _ in range(30):
         before = problem.forwards
@@ -139,7 +141,7 @@ def test_a_cut_goes_on_as_if_the_others_were_there(
     units = Units("elements")
     images, adv, labels = long_case(curved, images, curved_labels)
     problem = problem_of(curved, images, Goal(labels))
-    whole, cut = (PutBack(problem, as_found(adv, images, units), units) for _ in range(2))
+    whole, cut = (UnitRemoval(problem, as_found(adv, images, units), units) for _ in range(2))
     rows = torch.tensor([2, 0])
     cut = cut_on_the_way(whole, cut, rows)
     assert torch.equal(cut.open, whole.open[rows])
@@ -147,7 +149,7 @@ def test_a_cut_goes_on_as_if_the_others_were_there(
 
 def test_where_units_are_worth_the_same_company_makes_no_difference() -> None:
     before, beside, alone = shortened_with_and_without_company(
-        lambda part, found, units: put_back(part, found, units, 200)
+        lambda part, found, units: remove_units(part, found, units, 200)
     )
     assert torch.equal(beside, alone)
     assert (beside != before).any()
@@ -156,7 +158,7 @@ def test_where_units_are_worth_the_same_company_makes_no_difference() -> None:
 def test_of_units_that_came_as_near_the_first_are_tried_again() -> None:
     problem, adv = tied_case()
     units = Units("elements")
-    work = PutBack(problem, as_found(adv, problem.images, units), units)
+    work = UnitRemoval(problem, as_found(adv, problem.images, units), units)
     work._tried |= True
     work._went |= True
     again = work._todo().nonzero().tolist()

@@ -1,19 +1,20 @@
-"""Put back: shorten an adversarial image until no single changed unit can be spared.
+"""Remove changed units from an adversarial image until each one left is needed.
 
-What a changed unit is worth to first order is ``-sum g * delta``, ``g`` the margin's gradient: the
-margin should rise by so much when the unit is put back. A gradient at one image says little about
-many units at once, so ``g`` is the running mean over the shortest images and over all groups that
-were tried, those that failed among them. Without gradients a unit is worth the size of its change.
+Removing a unit puts its clean value back. To first order the margin then rises by
+``-sum g * delta``, where ``g`` is the gradient of the margin: that is the worth of the unit. One
+gradient says little about many units at once, so ``g`` is the running mean over the shortest images
+and all groups that were tried. Without gradients the worth is the size of the change.
 
-Half of all units, those worth least, are put back at once; where that fails, half as many, and
-where it works, twice as many. Where it comes down to single units, a few are judged side by side,
-without gradients; of those that can be spared the best goes, and the others are put back next,
-together. A unit that was tried in vain may become needless when others go. So once all were tried,
-those after which another went are tried again, the most promising few first, and twice as many each
-time that none of them can be spared, until there is none left of which that can be said.
+Half of all units, those of least worth, are removed at once. Where that fails, half as many are
+tried next; where it works, twice as many. When it comes down to single units, a few are queried
+side by side, without gradients. Of those that are not needed the best is removed, and the others
+are tried next, together. A unit that was needed may become removable when others are gone. So once
+all were tried, those that were tried before the last removal are tried again, the few with the
+lowest margin first, and twice as many each time that none can be removed.
 
-A group costs one forward pass, with gradients a backward one too; a single unit one forward pass;
-with gradients, a single one that goes another of both. Nothing is kept that was not judged.
+A group costs one forward pass, and with gradients one backward pass. A single unit costs one
+forward pass; if it is removed, with gradients one more of both. Every image that is kept was
+queried.
 """
 
 import torch
@@ -27,26 +28,26 @@ from pinprick.problem import Problem
 from pinprick.types import Counts, Mask
 
 _MEMORY = 0.9  # most weight of the past in the running mean
-_ABREAST = 8  # single units of an image that are judged at once
-_AGAIN = 32  # how many are tried again first
+_ABREAST = 8  # single units of an image that are queried together
+_AGAIN = 32  # units that are tried again first
 
 
-def put_back(problem: Problem, found: Best, units: Units, passes: int | None) -> Counts:
-    """Shorten what was found for each image, in place; every image must have been found.
+def remove_units(problem: Problem, found: Best, units: Units, passes: int | None) -> Counts:
+    """Remove units from the adversarial images in ``found``, in place.
 
     Args:
         problem: The images, all of them adversarial in ``found``.
         found: The adversarial images and how many units each changes.
         units: What is counted.
-        passes: Most forward passes for each image; None to go on until all are settled.
+        passes: Most forward passes per image; None to go on until all are settled.
 
     Returns:
-        How many units of each image could still be spared at most.
+        Upper bound on the units of each image that could still be removed.
     """
     unsettled = torch.zeros_like(problem.forwards)
     rows = (found.cost > 1).nonzero().squeeze(1)
     end = None if passes is None else problem.forwards + passes
-    work = PutBack(problem[rows], found[rows], units)
+    work = UnitRemoval(problem[rows], found[rows], units)
     while len(rows):
         work.step(None if end is None else (end - problem.forwards)[rows])
         unsettled[rows] = work.open
@@ -59,11 +60,10 @@ def put_back(problem: Problem, found: Best, units: Units, passes: int | None) ->
     return unsettled
 
 
-class PutBack(BatchRows):
-    """The state: what is shortest so far, and which units were tried.
+class UnitRemoval(BatchRows):
+    """The state: the shortest image so far, and which units were tried.
 
-    Units are numbered among those that were changed at first (``_places`` says where they are): few
-    of a large image.
+    Only the units that were changed at first have a column here; ``_places`` are their indices.
 
     Attributes:
         found: The shortest image so far and its count.
@@ -91,15 +91,15 @@ class PutBack(BatchRows):
 
     @property
     def open(self) -> Counts:
-        """Of how many changed units it is not known that they are needed; 0 once settled.
+        """Number of changed units that may not be needed; 0 once settled.
 
-        A single unit is needed: without it the image is the clean one.
+        A single unit is needed: without it the image is clean.
         """
         left = (self._changed() & ~self._needed).sum(dim=1)
         return left.masked_fill(self.found.cost <= 1, 0)
 
     def step(self, most: Counts | None = None) -> None:
-        """Judge some candidates for each image that is not settled, ``most`` of them or fewer."""
+        """Query some candidates of each image that is not settled, at most ``most``."""
         left = self.open
         due = ((left > 0) & self._due).nonzero().squeeze(1)
         if len(due):
@@ -122,7 +122,7 @@ class PutBack(BatchRows):
         return changed.gather(1, self._places)
 
     def _todo(self) -> Tensor:
-        """The units to try; where all were, those to try again."""
+        """The units to try; once all were tried, those to try again."""
         changed = self._changed()
         rows = (~(changed & ~self._tried).any(dim=1)).nonzero().squeeze(1)
         if len(rows):
@@ -135,7 +135,7 @@ class PutBack(BatchRows):
         return changed & ~self._tried
 
     def _judge_whole(self, rows: Tensor) -> None:
-        """The image as it is, for its gradient."""
+        """Query the image as it is, for its gradient."""
         part = self._problem[rows]
         self._learn(rows, part.gradient(self.found.images[rows], part.goal.margin))
         self._due[rows] = False
@@ -148,7 +148,7 @@ class PutBack(BatchRows):
         self._gradients = self._gradients.index_copy(0, rows, seen + 1)
 
     def _least(self, rows: Tensor, todo: Tensor, most: int) -> Tensor:
-        """Of the units to try so many of each image, those worth least first."""
+        """At most ``most`` of the units to try, those of least worth first."""
         delta = self.found.images[rows] - self._problem.images[rows]
         if self._problem.gives_gradients:
             worth = -self._units.total(self._mean[rows] * delta)
@@ -218,7 +218,7 @@ class PutBack(BatchRows):
         return torch.where(self._units.spread(back, images), images, self.found.images[rows])
 
     def _take(self, rows: Tensor, candidates: Tensor, met: Mask) -> None:
-        """Keep what is shorter and meets the goal; what was needed before may be no longer."""
+        """Keep what is shorter and meets the goal; units needed before may not be needed now."""
         cost = self._units.count(candidates, self._problem.images[rows])
         self.found.offer(candidates, cost, met, rows)
         self._needed[rows[met]] = False
@@ -226,6 +226,6 @@ class PutBack(BatchRows):
 
 
 def _changed_first(changed: Tensor) -> Tensor:
-    """Where the changed units of each image are, and others where it has fewer than most."""
+    """Indices of the changed units of each image, filled up with others to the same number."""
     count = changed.sum(dim=1)
     return find_largest(changed.byte(), count, int(count.max()) if len(count) else 0)[0]

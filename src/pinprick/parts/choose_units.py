@@ -1,35 +1,35 @@
-"""Gates: which units of an image are open, and what an open one is worth.
+"""Which units to change: those with the largest first-order gain, or a random draw by it.
 
-An open gate lets its unit go all the way to the corner of the box that a gradient points at; a
-shut one leaves the clean value. The promise of a unit is what opening it should bring to first
-order, ``sum |v| * room`` over its values, where ``room`` is the distance to that corner. The k
-gates of highest promise are opened, or k are drawn: adding Gumbel noise to ``log(promise) /
-temperature`` and taking the k largest draws k units without replacement, with probabilities in
-proportion to ``promise ** (1 / temperature)`` (Kool, van Hoof, Welling, ICML 2019).
+A chosen unit (an open gate) goes to the corner of the box that the gradient points at; the others
+keep the clean value. The promise of a unit is its first-order gain, ``sum |v| * room`` over its
+values, where ``room`` is the distance to that corner. The k units with the highest promise are
+chosen, or k are drawn: adding Gumbel noise to ``log(promise) / temperature`` and taking the k
+largest draws k units without replacement, with probabilities proportional to
+``promise ** (1 / temperature)`` (Kool, van Hoof, Welling, ICML 2019).
 """
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from pinprick.parts.largest import find_largest, open_largest
+from pinprick.parts.largest import find_largest, mask_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images
 
 _GRID = 4  # nodes of a smooth field along each side of the image
-_DRAWN = 4096  # a draw is among so many of the most promising, or as many as are to be opened
+_DRAWN = 4096  # units of the highest promise to draw from, or as many as are to be chosen
 
 
 def corner(direction: Images, problem: Problem) -> Images:
-    """The corner of the box downhill of ``direction``; where that is zero, nothing moves."""
+    """The corner of the box downhill of ``direction``; the clean value where that is zero."""
     images = problem.images
     edge = torch.where(direction == 0, images, (direction < 0).to(images.dtype))
     return edge if problem.allowed is None else torch.where(problem.allowed, edge, images)
 
 
 def promise(direction: Images, edge: Images, images: Images, units: Units) -> Tensor:
-    """What moving each unit to ``edge`` should bring, to first order; never below zero."""
+    """The first-order gain of moving each unit to ``edge``; never below zero."""
     return units.total(direction * (images - edge))
 
 
@@ -40,7 +40,7 @@ def draw_noise(problem: Problem, units: int, temperature: float, step: int, use:
     uniform = problem.rng.uniform(units, step=step, use=use).to(precise)
     minus_gumbel = (-(uniform + 2**-25).log()).log()
     noise = (-temperature * minus_gumbel).exp()
-    return noise.clamp(max=torch.finfo(dtype).max).to(dtype)  # 0 times infinity is no number
+    return noise.clamp(max=torch.finfo(dtype).max).to(dtype)  # 0 times infinity is NaN
 
 
 def draw_largest(
@@ -53,28 +53,28 @@ def draw_largest(
     step: int,
     use: str,
 ) -> Tensor:
-    """Like ``open_largest``, but drawn at ``temperature`` among the most promising.
+    """Like ``mask_largest``, but drawn at ``temperature`` among the most promising.
 
-    Of 150,528 units the noise would lift a thousand poor ones above the best.
+    Among all of 150,528 units, the noise would put a thousand poor ones above the best.
     """
     if temperature == 0:
-        return open_largest(scores, count, most)
+        return mask_largest(scores, count, most)
     number = scores.shape[1]
     if number <= _DRAWN:
         noise = draw_noise(problem, number, temperature, step, use)
-        return open_largest(scores * noise, count, most)
+        return mask_largest(scores * noise, count, most)
     among = min(max(_DRAWN, most), number)
     places, inside = find_largest(scores, count.clamp_min(_DRAWN), among)
     values = scores.gather(1, places).where(inside, 0)
-    gates = open_largest(values * draw_noise(problem, among, temperature, step, use), count, most)
+    gates = mask_largest(values * draw_noise(problem, among, temperature, step, use), count, most)
     return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, places, gates)
 
 
 def favoured_regions(problem: Problem, units: Units, use: str) -> Tensor:
-    """A smooth random field over each channel, standard normal on a coarse grid, for each unit.
+    """A smooth random field over each channel, standard normal on a coarse grid.
 
-    Units that lie together often do more together than their promises say (a stroke, an edge).
-    Noise of its own for each unit scatters the gates; a field keeps them together.
+    Neighbouring units often do more together than the sum of their promises (a stroke, an edge).
+    Independent noise scatters the chosen units; a smooth field keeps them together.
     """
     images = problem.images
     channels = images.shape[1] if units.unit == "elements" else 1
@@ -85,6 +85,6 @@ def favoured_regions(problem: Problem, units: Units, use: str) -> Tensor:
 
 
 def scaled(gradient: Images) -> Images:
-    """Each image's gradient over its largest entry, so that all images weigh alike."""
+    """Each image's gradient divided by its largest absolute value."""
     largest = gradient.abs().flatten(1).amax(dim=1).view(-1, 1, 1, 1)
     return gradient / torch.where(largest > 0, largest, 1)
