@@ -10,7 +10,7 @@ from pinprick.attacks.card import Attack
 from pinprick.data.pictures import PictureRecord, Unreadable
 from pinprick.errors import BadInput, PinprickError
 from pinprick.files import writing
-from pinprick.jobs.attack_group import RunOptions, TimeLeft, attack_group
+from pinprick.jobs.attack_group import RunOptions, attack_group
 from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
 from pinprick.jobs.output import IncrementalJson, open_out
 from pinprick.jobs.pictures import PictureSource, choose_data, list_unreadable, read_groups
@@ -23,7 +23,7 @@ from pinprick.report.row import Prediction, Row, make_rows, plain, predictions
 from pinprick.report.summary import summarise
 from pinprick.result import AttackResult, join
 from pinprick.result_file import save_result
-from pinprick.run import hear
+from pinprick.run import TimeLeft, hear
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,7 @@ from pinprick.jobs.device import choose_batch_size
 from pinprick.jobs.pictures import PictureGroup
 from pinprick.model import Classifier
 from pinprick.result import AttackResult
-from pinprick.run import attack_batches
+from pinprick.run import TimeLeft, attack_batches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ def attack_group(
     model: Classifier,
     group: PictureGroup,
     run: RunOptions,
-    time_left: "TimeLeft",
+    time_left: TimeLeft,
     start: AttackResult | Tensor | None = None,
 ) -> Iterator[tuple[tuple[PictureRecord, ...], AttackResult]]:
     """The records and the result of each batch. All input is checked before the first starts."""
@@ -55,9 +55,9 @@ def attack_group(
         trace=run.trace,
         max_forwards=run.max_forwards,
         max_backwards=run.max_backwards,
-        max_seconds=time_left.seconds,
+        max_seconds=time_left,
     )
-    return _with_records(time_left.spend(results), group.records)
+    return _with_records(results, group.records)
 
 
 def _with_records(
@@ -67,17 +67,3 @@ def _with_records(
     for result in results:
         yield records[done : done + len(result)], result
         done += len(result)
-
-
-class TimeLeft:
-    """The ``seconds`` that an attack may still take over all groups; None for any number."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self.seconds = seconds
-
-    def spend(self, results: Iterator[AttackResult]) -> Iterator[AttackResult]:
-        """The same results; the time of each is subtracted."""
-        for result in results:
-            if self.seconds is not None:
-                self.seconds = max(0.0, self.seconds - result.seconds)
-            yield result

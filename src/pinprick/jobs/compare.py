@@ -14,7 +14,7 @@ from pinprick.attacks.card import Attack
 from pinprick.data.pictures import PictureRecord, Unreadable
 from pinprick.errors import PinprickError
 from pinprick.files import writing
-from pinprick.jobs.attack_group import RunOptions, TimeLeft, attack_group
+from pinprick.jobs.attack_group import RunOptions, attack_group
 from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
 from pinprick.jobs.output import open_out, write_json
 from pinprick.jobs.pictures import (
@@ -31,7 +31,7 @@ from pinprick.report.png import save_figure
 from pinprick.report.row import Prediction, make_rows, plain, predictions
 from pinprick.report.words import settings_in_words
 from pinprick.result import AttackResult
-from pinprick.run import hear
+from pinprick.run import TimeLeft, hear
 from pinprick.types import Images, Picture
 
 

@@ -17,13 +17,14 @@ from pinprick.explain.maps.class_maps import MapMethod, as_method, class_maps
 from pinprick.explain.noise.explain_noise import check_scores
 from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.explain.noise.totals import Totals, add_up
-from pinprick.jobs.attack_group import RunOptions, TimeLeft, attack_group
+from pinprick.jobs.attack_group import RunOptions, attack_group
 from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
 from pinprick.jobs.explain_files import ExplainedPicture, save_explanations
 from pinprick.jobs.output import IncrementalJson, open_out
 from pinprick.jobs.pictures import PictureSource, choose_data, list_unreadable, read_groups
 from pinprick.jobs.progress import Progress
 from pinprick.model import Classifier
+from pinprick.run import TimeLeft
 from pinprick.types import Images
 
 NO_LAYER = "none"
