@@ -185,9 +185,9 @@ def _attack_batch(
     clock = _Clock(images.device)
     sent = model.sent
     with model.frozen():
-        clean_logits, unheard = hear(model, images)
+        clean_logits, unanswered = logits_or_nan(model, images)
         todo = ~goal.met(clean_logits)
-        todo[list(unheard)] = False
+        todo[list(unanswered)] = False
         if allowed is not None:
             todo &= allowed.flatten(1).any(dim=1)
         noise = measure_noise(model, images, clean_logits)
@@ -224,7 +224,7 @@ def _attack_batch(
     failures = {
         **unjudged,
         **problem.tally.failures,
-        **unheard,
+        **unanswered,
     }  # of several reasons the last is used
     return AttackResult(
         images=images,
@@ -278,11 +278,11 @@ def judge(model: Classifier, adversarial: Images) -> tuple[Logits, Logits, dict[
     The reasons are why a remote model did not answer the first query, by row.
     """
     rounded = (adversarial * 255).round() / 255
-    logits, reasons = hear(model, adversarial)
-    return logits, hear(model, rounded)[0], reasons
+    logits, reasons = logits_or_nan(model, adversarial)
+    return logits, logits_or_nan(model, rounded)[0], reasons
 
 
-def hear(model: Classifier, images: Images) -> tuple[Logits, dict[int, str]]:
+def logits_or_nan(model: Classifier, images: Images) -> tuple[Logits, dict[int, str]]:
     """The logits of ``images``, NaN where a remote model fails, and the reasons by row."""
     try:
         return _answers(model, images), {}

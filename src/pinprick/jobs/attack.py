@@ -23,7 +23,7 @@ from pinprick.report.row import Prediction, Row, make_rows, plain, predictions
 from pinprick.report.summary import summarise
 from pinprick.result import AttackResult, join
 from pinprick.result_file import save_result
-from pinprick.run import TimeLeft, hear
+from pinprick.run import TimeLeft, logits_or_nan
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -211,7 +211,7 @@ def _reread(path: Path, result: AttackResult, model: Classifier) -> tuple[Predic
     """The prediction for a PNG read back from the disk, and whether it meets the goal."""
     image = read_png(path).to(model.device or result.images.device, result.images.dtype)
     with model.frozen():
-        logits = hear(model, image.unsqueeze(0))[0].to(result.images.device)
+        logits = logits_or_nan(model, image.unsqueeze(0))[0].to(result.images.device)
     return predictions(logits, model)[0], bool(result.goal.met(logits)[0])
 
 

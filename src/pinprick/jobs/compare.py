@@ -31,7 +31,7 @@ from pinprick.report.png import save_figure
 from pinprick.report.row import Prediction, make_rows, plain, predictions
 from pinprick.report.words import settings_in_words
 from pinprick.result import AttackResult
-from pinprick.run import TimeLeft, hear
+from pinprick.run import TimeLeft, logits_or_nan
 from pinprick.types import Images, Picture
 
 
@@ -202,7 +202,7 @@ def _judge(judge: Classifier, images: Images) -> list[Prediction]:
     """
     seen = torch.stack([_resized(image, judge.size) for image in images])
     with judge.frozen():
-        logits = hear(judge, seen.to(judge.device or seen.device))[0]
+        logits = logits_or_nan(judge, seen.to(judge.device or seen.device))[0]
     return predictions(logits.cpu(), judge)
 
 

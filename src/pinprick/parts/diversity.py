@@ -1,7 +1,7 @@
-"""Input diversity: the gradient as seen through an image resized and padded at random.
+"""Input diversity: gradients through random resizing and padding of the image.
 
-Each image is, with some probability, resized by the nearest neighbour and put at a random place of
-a padded canvas, by draws of its own. ``ratio`` is the side of the image over that of the canvas:
+Each image is, with some probability, resized by nearest neighbour and put at a random position of
+a padded canvas. ``ratio`` is the side of the image divided by that of the canvas:
 
     "shrink"    the canvas is as large as the image, the image a side of ratio * S to S - 1
     "enlarge"   the canvas has a side of S / ratio, the image one of S to the canvas's less one

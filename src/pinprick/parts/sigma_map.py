@@ -1,4 +1,4 @@
-"""The σ-map: how busy an image is at each value, and how far it may change there unseen.
+"""The σ-map: local variation of an image, and how far each value may change without being seen.
 
 Croce, Hein: Sparse and imperceivable adversarial attacks. ICCV 2019.
 
@@ -21,7 +21,7 @@ from pinprick.types import Images
 
 
 def sigma_map(images: Images) -> Images:
-    """``sigma`` above, for each value."""
+    """``sigma`` of each value, as above."""
     padded = F.pad(images, (1, 1, 1, 1), mode="replicate")
     across = padded[:, :, 1:-1].unfold(3, 3, 1).std(dim=-1, correction=0)
     down = padded[..., 1:-1].unfold(2, 3, 1).std(dim=-1, correction=0)
@@ -30,12 +30,12 @@ def sigma_map(images: Images) -> Images:
 
 @dataclass(frozen=True)
 class Lines(BatchRows):
-    """For each pixel the stretch of a line it may move along: ``images + l * along``.
+    """The line segment that each pixel may move along: ``images + l * along``.
 
     Attributes:
         images: The clean images.
         along: The direction of each pixel's line; zero where it may not change.
-        low, high: The least and the largest ``l`` of each pixel, (batch, 1, height, width).
+        low, high: The smallest and largest ``l`` of each pixel, (batch, 1, height, width).
     """
 
     images: Images
@@ -44,7 +44,7 @@ class Lines(BatchRows):
     high: Tensor
 
     def nearest(self, points: Images) -> Images:
-        """The point of each pixel's line nearest to where it is in ``points``."""
+        """The nearest point to ``points`` on the line of each pixel."""
         square = self.along.square().sum(dim=1, keepdim=True)
         share = ((points - self.images) * self.along).sum(dim=1, keepdim=True)
         return self._at((share / square.where(square > 0, 1)).clamp(self.low, self.high))
@@ -53,8 +53,8 @@ class Lines(BatchRows):
         """Every pixel at the low end of its line, and every pixel at the high end."""
         return self._at(self.low), self._at(self.high)
 
-    def _at(self, place: Tensor) -> Images:
-        return (self.images + place * self.along).clamp(0, 1)
+    def _at(self, distance: Tensor) -> Images:
+        return (self.images + distance * self.along).clamp(0, 1)
 
 
 def sigma_lines(problem: Problem, kappa: float) -> Lines:

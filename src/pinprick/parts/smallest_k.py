@@ -1,17 +1,16 @@
-"""From an attack that may change k units to one that seeks the smallest k, for each image its own.
+"""From an attack that may change k units to one that seeks the smallest k of each image.
 
-A fixed-k attack has a core that takes one k for each image. Here k is bisected on a logarithmic
-scale, all images in lock-step,
+A fixed-k attack has a core that takes one k per image. Here k is bisected on a logarithmic scale,
+all images in lock-step,
 
     k = floor(sqrt(low * high)),
 
-``low`` the largest k that failed and ``high`` the fewest units that were found to do. Every pass
-of every round is spent through the problem, and so counted.
+where ``low`` is the largest k that failed and ``high`` the fewest units that fooled. All passes
+of all rounds are counted.
 
-Success is not monotone in k: a core that fails at k may well succeed at k - 1. So nothing is
-inferred from a bracket. What is handed back is an image that the model was asked about, counted
-as it is. Once the bracket is closed, one unit fewer is tried again with other random numbers, and
-a success there moves it down.
+Success is not monotone in k: a core that fails at k may succeed at k - 1. So nothing is inferred
+from a bracket, and every returned image was queried. Once the bracket is closed, one unit fewer is
+tried again with other random numbers, and a success moves the bracket down.
 """
 
 from collections.abc import Callable
@@ -26,16 +25,16 @@ from pinprick.types import Counts, Images, Mask
 
 K = int | Literal["smallest"]  # the setting k of every fixed-k attack
 
-# The best try with at most k units for each image, and where the model was seen to be fooled by
-# it. ``near`` is where to begin: the sparsest image that fooled so far; where there is none, the
-# problem's start or the clean image. ``trial`` tells the random numbers of one call from others.
+# Arguments: the problem, k per image, the images to begin at, and the number of the trial, on which
+# random numbers depend. Returns the best image with at most k units, and where it fooled. Images to
+# begin at are the sparsest that fooled so far, or else the problem's start or the clean image.
 Core = Callable[[Problem, Counts, Images, int], tuple[Images, Mask]]
 
 
 def run_at_k(
     problem: Problem, core: Core, units: Units, k: K, rounds: int, *, retries: int = 1
 ) -> Images:
-    """What ``core`` gives with ``k`` units an image, or with the fewest it can do with."""
+    """The result of ``core`` with ``k`` units per image, or with the smallest k that it finds."""
     if isinstance(k, str):
         return smallest_k(problem, core, units, rounds=rounds, retries=retries)
     counts = torch.full((len(problem),), k, device=problem.images.device)
@@ -45,13 +44,13 @@ def run_at_k(
 def smallest_k(
     problem: Problem, core: Core, units: Units, *, rounds: int, retries: int = 1
 ) -> Images:
-    """The sparsest image that ``core`` finds for each; the clean one where it finds none.
+    """The sparsest image that ``core`` finds; the clean image where it finds none.
 
     Args:
         problem: The images.
         core: The attack at a given k.
         units: What k counts.
-        rounds: How often the core is called for an image at most.
+        rounds: Most calls of the core per image.
         retries: How often one unit fewer is tried again once the bracket is closed; 0 for a core
             without random numbers.
     """
@@ -80,7 +79,7 @@ def smallest_k(
 
 
 def _free(problem: Problem, units: Units) -> Counts:
-    """How many units of each image may change."""
+    """Number of units of each image that may change."""
     if problem.allowed is None:
         return torch.full_like(problem.goal.labels, units.total(problem.images[:1]).shape[1])
     return units.largest(problem.allowed.to(problem.images.dtype)).gt(0).sum(dim=1)

@@ -1,7 +1,7 @@
-"""Images that meet the goal already: where attacks begin that see classes and nothing else.
+"""Images that meet the goal, at which attacks by classes alone begin.
 
-What the caller gave to begin at is asked about first. Where it does not meet the goal, noise is
-tried until the model takes it for what is wanted. Each try is a query and is counted.
+The caller's start is queried first. Where it does not meet the goal, noise is tried until it does.
+Each try is a query and is counted.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from pinprick.parts.box import keep_allowed
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Mask
 
-Propose = Callable[[Problem, int], Images]  # a candidate for each image, at the try of this number
+Propose = Callable[[Problem, int], Images]  # one candidate per image at a try of this number
 
 
 @dataclass(frozen=True)
 class Starts:
-    """Where to begin.
+    """The images to begin at.
 
     Attributes:
         images: The first candidates that met the goal; the clean images where none did.
         met: Where one did.
-        asked: How often the model was asked about each image.
+        asked: Queries per image.
     """
 
     images: Images
@@ -32,9 +32,9 @@ class Starts:
 
 
 def find_starts(problem: Problem, propose: Propose, *, tries: int, queries: int) -> Starts:
-    """For each image its start, or the first of ``tries`` candidates, that meets the goal.
+    """The start of each image if it meets the goal, or the first of ``tries`` candidates that does.
 
-    No image is asked about more than ``queries`` times, nor where its start is the clean image.
+    At most ``queries`` queries per image. A start that is the clean image is not queried.
     """
     images = problem.images.clone()
     met = torch.zeros(len(problem), dtype=torch.bool, device=images.device)
@@ -71,6 +71,6 @@ def salt_and_pepper(problem: Problem, share: float, *, step: int, use: str) -> I
 
 
 def uniform_noise(problem: Problem, *, step: int, use: str) -> Images:
-    """Every value at random, whatever the image."""
+    """Every value at random, independent of the image."""
     shape = problem.images.shape[1:]
     return problem.rng.uniform(*shape, step=step, use=use).to(problem.images.dtype)

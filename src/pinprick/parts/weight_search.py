@@ -1,4 +1,4 @@
-"""The search for how much the goal weighs against the size of the change, image by image."""
+"""Search for the weight of the loss against the size of the change, per image."""
 
 import torch
 
@@ -6,14 +6,14 @@ from pinprick.types import Mask, PerImage
 
 
 class WeightSearch:
-    """The weight to try next: more and more until one works, then the middle of a bracket.
+    """The weight to try next: it grows until one works, then it is bisected.
 
     Attributes:
-        weight: To be tried now, one for each image.
+        weight: The weight to try now, per image.
 
     Args:
-        weight: The first.
-        growth: How many times as much is next as long as none has worked.
+        weight: The first weight.
+        growth: Factor of the next weight as long as none has worked.
     """
 
     def __init__(self, weight: PerImage, growth: float) -> None:
@@ -21,7 +21,7 @@ class WeightSearch:
         self._fails, self._works = torch.zeros_like(weight), torch.full_like(weight, torch.inf)
 
     def learn(self, worked: Mask) -> None:
-        """Take note of where the weight was enough, and go on to the next."""
+        """Record where the weight was enough, and set the next one."""
         self._works = self._works.where(~worked, torch.minimum(self._works, self.weight))
         self._fails = self._fails.where(worked, torch.maximum(self._fails, self.weight))
         middle = (self._works + self._fails) / 2
