@@ -19,7 +19,7 @@ from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.random import Streams
 from pinprick.result import AttackResult, join
-from pinprick.run import judge
+from pinprick.run import final_logits
 from pinprick.settings import check_choice
 from pinprick.trace import Tracer
 from pinprick.types import Counts, Images, Logits
@@ -116,7 +116,7 @@ def _judge(
     adversarial, logits = result.adversarial.clone(), result.adversarial_logits.clone()
     rounded = result.rounded_logits.clone()
     if new.any():
-        said, of_rounded, _ = judge(model, shorter[new])
+        said, of_rounded, _ = final_logits(model, shorter[new])
         good = guarded(result.goal[new], largest_noise(result), looks=1).met(said)
         rows = new.nonzero().squeeze(1)[good]
         adversarial[rows], logits[rows] = shorter[rows], said[good].to(logits.dtype)

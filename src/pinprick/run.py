@@ -220,9 +220,9 @@ def _attack_batch(
                     adversarial[doubtful] = attack(again).detach()
         seconds, peak_memory = clock.stop()
         _check_product(facts, images, adversarial, allowed)
-        adversarial_logits, rounded_logits, unjudged = judge(model, adversarial)
+        adversarial_logits, rounded_logits, unconfirmed = final_logits(model, adversarial)
     failures = {
-        **unjudged,
+        **unconfirmed,
         **problem.tally.failures,
         **unanswered,
     }  # of several reasons the last is used
@@ -272,7 +272,7 @@ def _given_up(adversarial: Images, problem: Problem) -> Mask:
     return (problem.tally.near > 0) & (adversarial == problem.images).flatten(1).all(dim=1)
 
 
-def judge(model: Classifier, adversarial: Images) -> tuple[Logits, Logits, dict[int, str]]:
+def final_logits(model: Classifier, adversarial: Images) -> tuple[Logits, Logits, dict[int, str]]:
     """The logits of ``adversarial``, as they are and rounded to 8-bit values.
 
     The reasons are why a remote model did not answer the first query, by row.

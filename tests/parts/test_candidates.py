@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams
 from pinprick.parts import score_loss as candidates
-from pinprick.parts.score_loss import blocks, judge
+from pinprick.parts.score_loss import blocks, losses_of_candidates
 
 
 def make(model: Classifier, images: Tensor, labels: Tensor, limit: int | None = None) -> Problem:
@@ -33,7 +33,7 @@ def test_the_margin_of_each_candidate_is_that_of_its_own_image(
     problem = make(linear, images, labels)
     shares = torch.tensor([0.5, 1.0, 0.0])
     tried = (images.unsqueeze(1) * shares.view(1, 3, 1, 1, 1)).flatten(0, 1)
-    loss, met = judge(problem, tried)
+    loss, met = losses_of_candidates(problem, tried)
     with torch.no_grad():
         margin = problem.goal.margin(linear(images))
     torch.testing.assert_close(loss, margin.unsqueeze(1) * shares)  # no bias, so it is linear
@@ -46,7 +46,7 @@ def test_who_is_refused_an_answer_is_as_bad_as_can_be(
 ) -> None:
     wrong = (labels + 1) % 4  # so that every candidate would meet the goal
     problem = make(linear, images, wrong, limit=2)
-    loss, met = judge(problem, images.repeat_interleave(3, dim=0))
+    loss, met = losses_of_candidates(problem, images.repeat_interleave(3, dim=0))
     assert met.tolist() == [[True, True, False]] * 6
     assert loss.isinf().tolist() == [[False, False, True]] * 6
     assert problem.refused.all()

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.parts.box import keep_allowed
-from pinprick.parts.score_loss import blocks, judge
+from pinprick.parts.score_loss import blocks, losses_of_candidates
 from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -133,7 +133,7 @@ def _judge(problem: Problem, genes: Tensor, k: Counts, frame: Tensor) -> tuple[T
     for some in blocks(problem, genes.shape[1]):
         owner = owners.repeat_interleave(some.stop - some.start)
         painted = paint(problem[owner], genes[:, some].flatten(0, 1), k[owner], frame[owner])
-        found.append(judge(problem, painted, "cross_entropy"))
+        found.append(losses_of_candidates(problem, painted, "cross_entropy"))
     losses, fools = zip(*found, strict=True)
     return torch.cat(losses, dim=1).float(), torch.cat(fools, dim=1)
 

@@ -33,13 +33,13 @@ def cheapest_rivals(problem: Problem, units: Units, most: int) -> Tensor:
     """
     labels = problem.goal.labels
 
-    def leads(logits: Logits) -> Tensor:
+    def margins(logits: Logits) -> Tensor:
         near = rivals_of(logits, labels, most)
         return logits.gather(1, labels.unsqueeze(1)) - logits.gather(1, near)
 
-    logits, gradients = problem.logits_and_gradients(problem.images, leads)
+    logits, gradients = problem.logits_and_gradients(problem.images, margins)
     costs = []
-    for gap, grad in zip(leads(logits).unbind(dim=1), gradients, strict=True):
+    for gap, grad in zip(margins(logits).unbind(dim=1), gradients, strict=True):
         edge = corner(grad, problem)
         gains = promise(grad, edge, problem.images, units)
         gains = gains.topk(min(_MOST, gains.shape[1]), dim=1).values.cumsum(dim=1)
@@ -88,14 +88,14 @@ def nearest_boundary(
             return rivals
         return rivals_of(logits, problem.goal.labels, rivals)
 
-    def leads(logits: Logits) -> Tensor:
-        lead = logits.gather(1, chosen(logits)) - logits.gather(1, labels)
-        return lead - problem.goal.slack
+    def minus_margins(logits: Logits) -> Tensor:
+        difference = logits.gather(1, chosen(logits)) - logits.gather(1, labels)
+        return difference - problem.goal.slack
 
-    logits, slopes = problem.logits_and_gradients(images, leads)
+    logits, slopes = problem.logits_and_gradients(images, minus_margins)
     distance = images.new_full((len(images),), torch.inf)
     direction = torch.zeros_like(images)
-    for lead, slope in zip(leads(logits).unbind(dim=1), slopes, strict=True):
+    for minus_margin, slope in zip(minus_margins(logits).unbind(dim=1), slopes, strict=True):
         slope = _movable(slope, problem, images)
         if norm == "l2":
             size = slope.flatten(1).square().sum(dim=1).sqrt()
@@ -103,7 +103,7 @@ def nearest_boundary(
         else:
             size = slope.flatten(1).abs().sum(dim=1)
             towards = slope.sign()
-        away = lead.abs().to(size.dtype) / size
+        away = minus_margin.abs().to(size.dtype) / size
         nearer = (size > 0) & (away < distance)  # False where it is NaN
         distance = torch.where(nearer, away, distance)
         direction = torch.where(nearer.view(-1, 1, 1, 1), towards, direction)

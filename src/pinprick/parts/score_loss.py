@@ -35,7 +35,7 @@ def blocks(problem: Problem, count: int) -> Iterator[slice]:
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
-def judge(
+def losses_of_candidates(
     problem: Problem, candidates: Images, loss: ScoreLoss | None = None
 ) -> tuple[Tensor, Tensor]:
     """The loss of each candidate, and whether it meets the goal, both (batch, candidate).

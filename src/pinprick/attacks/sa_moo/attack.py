@@ -31,7 +31,7 @@ from torch import Tensor
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.sa_moo.individuals import Breeding, Individuals, Ranked
 from pinprick.goal import Goal
-from pinprick.parts.score_loss import blocks, by_goal, judge
+from pinprick.parts.score_loss import blocks, by_goal, losses_of_candidates
 from pinprick.parts.smallest_k import K, run_at_k
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -187,7 +187,7 @@ class SAMOO(Attack):
 def _judge(problem: Problem, breeding: Breeding, people: Individuals) -> Ranked:
     """Ask about some individuals of each image; who got no answer is preferred to nobody."""
     adv = breeding.made(people)
-    loss, met = judge(problem, adv)
+    loss, met = losses_of_candidates(problem, adv)
     change = adv.unflatten(0, loss.shape) - problem.images.unsqueeze(1)
     norm = change.double().square().flatten(2).sum(dim=2)
     return Ranked(people, met, torch.where(met, norm, loss.double()))
