@@ -26,7 +26,7 @@ import torchvision
 from torch import nn
 
 from pinprick import __version__, load_model
-from pinprick.files import atomic_write
+from pinprick.files import write_text
 from pinprick.train.exam import evaluate
 from pinprick.train.material import fingerprint, read_material
 from pinprick.train.plan import build_plan, describe_plan, read_plan, what_decides
@@ -74,8 +74,7 @@ def main() -> None:
         card = examined(card, results, asdict(exam_), device_name(options.device))
         path = folder / CARD if options.out is None else options.out / f"{folder.name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as new:
-            new.write_text(card.as_json() + "\n", encoding="utf-8")
+        write_text(path, card.as_json() + "\n")
         print(f"{name}: {json.dumps(results)}", flush=True)
 
 

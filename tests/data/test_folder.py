@@ -75,7 +75,7 @@ def test_splits_are_folders_of_their_names(tmp_path: Path, name: str) -> None:
 
 def test_splits_must_hold_the_same_classes(tmp_path: Path) -> None:
     fill(tmp_path, "train/cat/a.png", "train/dog/b.png", "test/cat/c.png")
-    with pytest.raises(BadInput, match="must hold the same classes; dog is in one of them alone"):
+    with pytest.raises(BadInput, match="must hold the same classes; dog is in only one of them"):
         load_data(f"folder:{tmp_path}", split="both")
 
 

@@ -67,7 +67,7 @@ def test_a_large_number_takes_no_memory(tmp_path: Path) -> None:
         ("file,label\na.png,cat\nb.png,\n", "label in line 3 of .* is empty"),
         ("file,label\na.png,cat\nb.p", "line 3 of .* has 1 fields and its header 2"),
         ("name,class\na,b\n", "must have the columns ImageId and TrueLabel, or file and label"),
-        ("file,label,label\na.png,0,1\n", "has 2 columns called label; one must go"),
+        ("file,label,label\na.png,0,1\n", "has 2 columns called label; remove all but one"),
         ("file,label,file\na.png,0,b.png\n", "has 2 columns called file"),
         (NIPS.replace("URL", "TrueLabel"), "has 2 columns called TrueLabel"),
         ("ImageId,TrueLabel,file,label\na,1,b,2\n", "has the columns of two layouts"),

@@ -21,20 +21,20 @@ _BLOCK = 1000  # images read at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Exam(Settings):
-    """The attacks that a trained network has to stand.
+    """The attacks that a trained network is measured with.
 
     Attributes:
         exam_eps: Radius of the l-infinity ball, where pixel values run from 0 to 1.
         exam_steps: Steps of PGD on the cross-entropy, from one random start.
         exam_step_size: Length of one of them; None for ``exam_eps / 4``.
         exam_images: Test images, spread evenly over the set, for accuracy and PGD; None for all.
-        strong_images: How many of these the stronger PGD is run on, those that PGD fooled left out;
-            0 to leave it out.
+        strong_images: How many of these are measured with the stronger PGD too, which attacks those
+            that PGD did not fool; 0 to leave it out.
         strong_steps: Steps of the stronger PGD, which are ``exam_eps / 8`` long, on the margin.
         strong_restarts: Its random starts.
         l0_images: Test images, spread evenly, for Pinprick with effort "fast"; 0 to leave it out.
-        l0_queries: Queries of Sparse-RS per number of elements, on what Pinprick left; 0 to leave
-            it out.
+        l0_queries: Queries of Sparse-RS per number of elements, on images that Pinprick did not
+            fool; 0 to leave it out.
     """
 
     exam_eps: float = pixel_distance(8 / 255)

@@ -1,4 +1,4 @@
-"""A training as a value: all that decides which network comes out, as plain data and back."""
+"""A training plan: everything that decides the trained network, as plain data and back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from pinprick.train.presets import preset
 from pinprick.train.recipes.recipe import Recipe
 from pinprick.train.schedule import Schedule
 
-_HOW = ("compile", "graphs")  # settings that say how steps are run, and not which
+_HOW = ("compile", "graphs")  # settings that change the speed, and results only by rounding
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is trained, on what, and how.
+    """What to train, on which data, and how.
 
     Attributes:
         data: Name of the data set, which presets go by.
         net: Name of the network: one of ``zoo.nets``, torchvision:NAME or timm:NAME.
-        recipe: What the network is trained on.
-        schedule: How long and how fast.
-        exam: What is measured at the end.
-        seed: Of all random numbers.
+        recipe: How training images are perturbed.
+        schedule: Epochs, learning rate, loss and augmentation.
+        exam: The final measurements.
+        seed: Seed of all random numbers.
     """
 
     data: str
@@ -39,11 +39,11 @@ class Plan:
 def build_plan(
     *, data: str, net: str, recipe: str, options: Mapping[str, Any] | None = None, seed: int = 0
 ) -> Plan:
-    """The preset for the three names, with ``options`` in place of its own settings.
+    """The preset for data, network and recipe, with ``options`` in place of its own settings.
 
-    Options are those of the recipe, of the schedule and of the exam, by their names alone; an
-    ``eps`` that is given is that of the exam too, unless it has one of its own. Values
-    may come as text, such as "8/255" or "[[0, 128, 512], [0.4, 224, 224]]".
+    Options are settings of the recipe, the schedule and the exam by name. A given ``eps`` is also
+    the exam's, unless ``exam_eps`` is given. Values may be text, such as "8/255" or
+    "[[0, 128, 512], [0.4, 224, 224]]".
     """
     given = dict(options or {})
     if "eps" in given:
@@ -92,7 +92,7 @@ def read_plan(described: Mapping[str, Any]) -> Plan:
 
 
 def with_defaults(described: Any) -> Any:
-    """The description with what it lacks at its default: a setting may be younger than it."""
+    """The description with defaults for settings that are younger than it."""
     try:
         recipe = find_recipe(described["recipe"]["name"])()
         default = describe_plan(
@@ -102,14 +102,14 @@ def with_defaults(described: Any) -> Any:
             home: {**default[home], **described[home]} for home in ("recipe", "schedule", "exam")
         }
     except (KeyError, TypeError, UnknownName):
-        return described  # no description at all, or of a recipe that is not known here
+        return described  # no description, or of an unknown recipe
     return {**described, **filled}
 
 
 def what_decides(described: Any) -> Any:
-    """The description as two trainings are compared by it: defaults filled in, and no word on how.
+    """The description without settings of speed, to compare two trainings by.
 
-    How passes are started changes no more than the last bits of numbers.
+    Those settings change results only by rounding.
     """
     described = with_defaults(described)
     if isinstance(described, Mapping) and isinstance(described.get("schedule"), Mapping):

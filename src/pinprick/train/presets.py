@@ -1,7 +1,7 @@
-"""Settings that fit a data set, a network and a recipe, so that the plain command does well.
+"""Presets: settings for a dataset, a network and a recipe.
 
-They are laid over each other: first what the data ask for, then the recipe on such data, then the
-network. What none of them names has the default of ``Schedule``, ``Exam`` or the recipe.
+They are applied in order: first those of the data, then of the recipe on such data, then of the
+network. All other settings have the default of ``Schedule``, ``Exam`` or the recipe.
 """
 
 from typing import Any
@@ -107,7 +107,7 @@ NET: dict[tuple[str, str], Options] = {
 
 
 def preset(data: str, net: str, recipe: str) -> Options:
-    """The settings for three names; for names that no table holds, those of the rest."""
+    """The settings for data, network and recipe; a name without a preset adds none."""
     small = data in ("cifar10", "cifar100", "mnist", "fashion_mnist")
     return {
         **DATA.get(data, {}),

@@ -1,4 +1,4 @@
-"""How long, how fast and on which views of the images a network is trained."""
+"""The schedule of a training: epochs, learning rate, loss and augmentation."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,31 +13,31 @@ ONE_CYCLE: Points = ((0.0, 0.0), (0.25, 1.0), (1.0, 0.0))
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Settings):
-    """The settings of the loop, whatever the recipe.
+    """The settings of the training loop, which are the same for every recipe.
 
     Attributes:
-        epochs: How often every training image is seen.
-        batch_size: Images in a step; what is left over at the end of an epoch waits for the next.
+        epochs: Number of passes over the training images.
+        batch_size: Images per step; an incomplete batch at the end of an epoch is left out.
         optimiser: "sgd" (with Nesterov's momentum) or "adam".
         lr: The largest learning rate.
-        lr_shape: Share of the training and share of ``lr`` there, in order; linear in between.
+        lr_shape: Pairs of a share of the training and the share of ``lr`` there; linear between.
         momentum: Of sgd.
         weight_decay: On weights of convolutions and linear layers; biases and norms have none.
         label_smoothing: Share of the label that is spread over all classes.
-        trades: None to train on the perturbed images alone. A number: on the clean ones, plus so
-            many times the divergence of what is said of the perturbed ones from that, as TRADES.
-        ema: Decay of a running mean of the weights, a step; the mean is what is kept. None for
-            the last weights.
-        crop: Pixels that the picture is shifted by at most, its border mirrored.
-        flip: Whether pictures are mirrored left to right, one way and the other by turns.
-        cutout: Side of a square that is greyed out somewhere in the picture.
-        ramp: Share of the training over which sizes of the recipe's attack grow to their own.
-        phases: Share of the training from which pictures have a size, and the batch size there,
-            for sets of picture files; none for pictures that have one size.
+        trades: Weight of the divergence between predictions on clean and perturbed images in the
+            loss of TRADES. None for the cross-entropy on the perturbed images.
+        ema: Decay per step of a running mean of the weights, which is the network that is saved.
+            None to save the last weights.
+        crop: Largest random shift in pixels; the border is mirrored.
+        flip: Whether images are mirrored left to right, in half of the epochs.
+        cutout: Side of a random square that is covered with grey.
+        ramp: Share of the training over which the recipe's attack grows to its full size.
+        phases: Rows of a share of the training, and image size and batch size from there on. For
+            picture files; empty for images of one size.
         drop: Fall of robust accuracy on training images that counts as a collapse.
-        watch_images: Images on which accuracy and robust accuracy are watched after each epoch.
+        watch_images: Images for accuracy and robust accuracy after each epoch.
         compile: Whether torch compiles the network for the step itself.
-        graphs: Whether passes on a GPU are recorded once and replayed, unless they are compiled.
+        graphs: Whether passes on a GPU run as CUDA graphs; not together with ``compile``.
     """
 
     epochs: int = setting(30, least=1)
@@ -74,11 +74,11 @@ class Schedule(Settings):
         return self.lr * _between(self.lr_shape, share)
 
     def strength_at(self, share: float) -> float:
-        """What the sizes of the recipe's attack are multiplied by, the same way."""
+        """Factor on the sizes of the recipe's attack when ``share`` of the training is done."""
         return min(1.0, share / self.ramp) if self.ramp else 1.0
 
     def phase_at(self, epoch: int) -> tuple[int | None, int]:
-        """Size of the pictures, None for their own, and batch size in an epoch (from 0)."""
+        """Image size, None for their own, and batch size in an epoch (from 0)."""
         size, batch_size = None, self.batch_size
         for start, *wanted in self.phases:
             if epoch >= round(start * self.epochs):
@@ -87,7 +87,7 @@ class Schedule(Settings):
 
     @property
     def last_size(self) -> int | None:
-        """Size of the pictures that the network ends up with; None for their own."""
+        """Image size in the last epoch; None for their own."""
         return self.phase_at(self.epochs - 1)[0]
 
 

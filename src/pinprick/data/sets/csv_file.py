@@ -32,7 +32,7 @@ class _Column:
     lines: Sequence[int]
     texts: Sequence[str]
 
-    def wrong(self, row: int, fault: str) -> BadInput:
+    def error(self, row: int, fault: str) -> BadInput:
         return BadInput(f"{self.name} in line {self.lines[row]} of {self.path} {fault}")
 
 
@@ -84,7 +84,9 @@ def _columns(path: Path) -> dict[str, _Column]:
     heads = [head.strip() for head in rows[0][1]]
     for name in (*_NIPS, *_PLAIN, _TARGET):
         if heads.count(name) > 1:
-            raise BadInput(f"{path} has {heads.count(name)} columns called {name}; one must go")
+            raise BadInput(
+                f"{path} has {heads.count(name)} columns called {name}; remove all but one"
+            )
     for line, row in rows[1:]:
         if len(row) != len(heads):
             raise BadInput(
@@ -105,7 +107,7 @@ def _numbers(column: _Column, count: int | None, *, first: int) -> list[int]:
         number = whole_number(text)
         if number is None or number < first or (count is not None and number >= count + first):
             end = "" if count is None else f" to {count - 1 + first}"
-            raise column.wrong(row, f"must be a whole number from {first}{end}, got {text!r:.40}")
+            raise column.error(row, f"must be a whole number from {first}{end}, got {text!r:.40}")
         found.append(number - first)
     return found
 
@@ -116,29 +118,29 @@ def _labels(column: _Column) -> tuple[list[int], tuple[str, ...]]:
         return _numbers(column, None, first=0), ()
     words = tuple(sorted(set(column.texts)))
     if "" in words:
-        raise column.wrong(column.texts.index(""), "is empty")
+        raise column.error(column.texts.index(""), "is empty")
     numbers = {word: number for number, word in enumerate(words)}
     return [numbers[text] for text in column.texts], words
 
 
 def _find(column: _Column, row: int) -> Path:
-    """The file that is there, or the likeliest one, which is missed when it is read."""
+    """The file that exists, or else the likeliest one; reading that raises the error."""
     name, folder = column.texts[row], column.path.parent
     if not name:
-        raise column.wrong(row, "is empty")
-    places = [folder / name, folder / "images" / name]
+        raise column.error(row, "is empty")
+    candidates = [folder / name, folder / "images" / name]
     try:
-        found = [place for place in places if place.is_file()] or [
+        found = [path for path in candidates if path.is_file()] or [
             path
-            for place in places
-            for end in _SUFFIXES
-            if (path := place.with_name(f"{place.name}{end}")).is_file()
+            for candidate in candidates
+            for suffix in _SUFFIXES
+            if (path := candidate.with_name(f"{candidate.name}{suffix}")).is_file()
         ]
-        one = all(found[0].samefile(other) for other in found[1:])
+        same = all(found[0].samefile(other) for other in found[1:])
     except OSError:  # too long
-        raise column.wrong(row, f"is no name of a file: {name!r:.40}") from None
-    if not one:
+        raise column.error(row, f"is no name of a file: {name!r:.40}") from None
+    if not same:
         both = " or ".join(map(str, found[:2]))
-        raise column.wrong(row, f"may be {both}; give its path or suffix")
+        raise column.error(row, f"may be {both}; give its path or suffix")
     likely = folder / "images" / (name if Path(name).suffix else f"{name}.png")
     return found[0] if found else likely

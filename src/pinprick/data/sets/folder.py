@@ -1,8 +1,8 @@
-"""``folder:PATH``: a folder of class folders, or one with such folders for each split.
+"""``folder:PATH``: a folder with one folder per class, or with such folders per split.
 
-Class folders count in the order of their names, and so do the files in them. Folders that are all
-named by numbers are the classes of those numbers. Where PATH holds ``train`` and ``test`` (or
-``val``), these are its splits; otherwise all of it is the test split.
+Classes are numbered in the order of the folders' names, and images in the order of their files. If
+all folders are named by numbers, these are the class numbers. Where PATH holds ``train`` and
+``test`` (or ``val``), these are its splits; otherwise all of it is the test split.
 """
 
 from operator import itemgetter
@@ -39,7 +39,7 @@ def load(path: Path, split: str) -> Dataset:
             if odd := set(theirs) ^ set(classes):
                 raise BadInput(
                     f"{folders[0]} and {folder} must hold the same classes; "
-                    f"{', '.join(sorted(odd)[:5])} is in one of them alone"
+                    f"{', '.join(sorted(odd)[:5])} is in only one of them"
                 )
         numbers = {name: number for number, name in enumerate(classes)}
         labels = torch.tensor([numbers[name] for name in names])
@@ -55,7 +55,7 @@ def load(path: Path, split: str) -> Dataset:
 
 
 def find_splits(path: Path) -> dict[str, Path]:
-    """The folders of both splits; nothing unless both are there."""
+    """The folders of both splits; empty unless both exist."""
     test = next((path / name for name in ("test", "val") if (path / name).is_dir()), None)
     train = path / "train"
     return {"train": train, "test": test} if test is not None and train.is_dir() else {}
@@ -68,7 +68,9 @@ def list_pictures(folder: Path) -> tuple[list[Path], list[str]]:
     folders = [each.name for each in folder.iterdir() if each.is_dir()]
     names = _in_order([name for name in folders if not name.startswith(".")], folder)
     if not names:
-        raise BadInput(f"{folder} holds no class folders, one for each class with pictures in it")
+        raise BadInput(
+            f"{folder} holds no class folders; it needs one per class, with pictures in it"
+        )
     numbers = {name: number for number, name in enumerate(names)}
     samples = make_dataset(folder, numbers, IMG_EXTENSIONS, allow_empty=True)
     if empty := sorted(set(numbers.values()) - {number for _, number in samples}):

@@ -1,7 +1,7 @@
 """The photographs that come with scikit-image, which the extra ``demo`` installs.
 
-They are read from its files, so nothing is fetched. A label is given where ImageNet has exactly
-one class for what is to be seen; the cat, the rocket and the motorcycle fit several or none.
+They are read from its files, so nothing is fetched. A photograph has a label where ImageNet has
+exactly one class for it; the cat, the rocket and the motorcycle fit several or none.
 """
 
 from importlib.util import find_spec

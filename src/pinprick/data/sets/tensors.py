@@ -1,4 +1,4 @@
-"""``tensors:PATH``: images and labels of one's own as tensors in safetensors files.
+"""``tensors:PATH``: the user's images and labels as tensors in safetensors files.
 
 A file holds ``images`` (8-bit, batch x channel x height x width) and ``labels``, and may name its
 classes in its metadata, as a JSON list called ``classes``. A path to a folder stands for the files
@@ -41,7 +41,7 @@ def load(path: Path, split: str) -> Dataset:
 
 
 def read_tensors(path: Path) -> tuple[Tensor, Tensor, tuple[str, ...]]:
-    """Images, labels and names of the classes, none if they are not there."""
+    """Images, labels and names of the classes; no names if the file has none."""
     try:
         with safe_open(path, framework="pt") as file:
             if missing := {"images", "labels"} - set(file.keys()):
@@ -69,7 +69,7 @@ def _read_names(text: str, path: Path) -> tuple[str, ...]:
 
 
 def check_tensors(images: Tensor, labels: Tensor, path: Path, prefix: str = "") -> None:
-    """Raise ``BadInput`` unless these are 8-bit images with one whole number for each.
+    """Raise ``BadInput`` unless these are 8-bit images with one integer label each.
 
     ``prefix`` stands before the names of the two tensors in the file.
     """
@@ -83,5 +83,6 @@ def check_tensors(images: Tensor, labels: Tensor, path: Path, prefix: str = "") 
         raise BadInput(f"{prefix}labels of {path} must be one whole number for each image")
     if len(images) != len(labels):
         raise BadInput(
-            f"{path} has {len(images)} images and {len(labels)} labels, one for each is wanted"
+            f"{path} has {len(images)} images and {len(labels)} labels; "
+            "it must have one label per image"
         )

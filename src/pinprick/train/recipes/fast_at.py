@@ -5,13 +5,13 @@ Wong, Rice, Kolter: Fast is better than free: revisiting adversarial training. I
     d ~ U(-eps, eps),  x + d into [0, 1]
     d = clip(d + a * sign(grad CE(f(x + d), y)), -eps, eps),  x + d into [0, 1]
 
-Two passes a step. A network trained so may from one epoch to the next learn to resist this one
-step and nothing else (catastrophic overfitting), so its accuracy under PGD on training images is
-watched: where that falls by more than ``drop``, the epoch is taken back, and training goes on with
+Two passes per step. From one epoch to the next such a network may learn to resist this one step and
+nothing else (catastrophic overfitting). So its accuracy under PGD on training images is measured
+after each epoch. Where that falls by more than ``drop``, the epoch is rolled back and retried with
 a shorter step, then with two half steps, then with four.
 
-Differs from the paper: the start is clipped to the box before the gradient for every data set, and
-a collapse is mended rather than the end of the training.
+Differs from the paper: the start is clipped to the box before the gradient for every dataset, and a
+collapse does not end the training.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from pinprick.train.recipes.pgd_at import PGDAT
 from pinprick.train.recipes.recipe import Recipe
 from pinprick.types import Images
 
-_STRIDE = 1.25  # of eps; longer steps collapse
+_STRIDE = 1.25  # times eps; longer steps collapse
 _SHORTER = 0.75
 
 
@@ -35,7 +35,7 @@ class FastAT(Recipe):
     Attributes:
         eps: Radius of the l-infinity ball, where pixel values run from 0 to 1.
         step_size: Length of the step, ``a`` above; None for ``1.25 * eps``.
-        guard: Whether to watch for a collapse and to roll back.
+        guard: Whether to roll an epoch back when robust accuracy collapses.
     """
 
     name: ClassVar[str] = "fast_at"

@@ -6,7 +6,7 @@ single-step adversarial training. NeurIPS 2022.
     n ~ U(-k eps, k eps),  x + n into [0, 1]
     d = n + a * sign(grad CE(f(x + n), y)),  x + d into [0, 1]
 
-With ``k = 2`` and ``a = eps`` a value may change by up to three times ``eps``. Two passes a step,
+With ``k = 2`` and ``a = eps`` a value may change by up to three times ``eps``. Two passes per step,
 like Fast-AT, but stable at larger ``eps``.
 """
 
@@ -27,7 +27,7 @@ class NFGSM(Recipe):
     Attributes:
         eps: Length of the step, ``a`` above, where pixel values run from 0 to 1.
         noise: Largest noise of the start, ``k`` above, in units of ``eps``.
-        guard: Whether to watch for a collapse and to roll back.
+        guard: Whether to roll an epoch back when robust accuracy collapses.
     """
 
     name: ClassVar[str] = "n_fgsm"

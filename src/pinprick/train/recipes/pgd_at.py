@@ -1,13 +1,13 @@
-"""PGD-AT: training on what PGD makes of every batch, and on nothing else.
+"""PGD-AT: training only on the images that PGD makes of every batch.
 
 Madry, Makelov, Schmidt, Tsipras, Vladu: Towards deep learning models resistant to adversarial
 attacks. ICLR 2018.
 
     min_w  E  max_{|d| <= eps, x + d in [0, 1]}  CE(f_w(x + d), y)
 
-The inner maximum is one descent of ``attacks/pgd.py`` from a random start, on the network as it
-stands, batch norm in training mode; then one step of the optimiser. ``steps + 1`` passes, of which
-``steps`` need no gradient of the weights.
+The inner maximum is one run of ``attacks/pgd.py`` from a random start, on the network in training
+mode. Then follows one step of the optimiser. ``steps + 1`` passes, of which ``steps`` need no
+gradient of the weights.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from pinprick.settings import pixel_distance, setting
 from pinprick.train.recipes.recipe import Recipe
 from pinprick.types import Images
 
-_CAREFUL = 8  # steps at which nothing more careful is left to try
+_CAREFUL = 8  # steps from which there is no more careful recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class PGDAT(Recipe):
 
     Attributes:
         eps: Radius of the l-infinity ball, where pixel values run from 0 to 1.
-        steps: Gradient steps for each batch.
+        steps: Gradient steps per batch.
         step_size: Length of one step; None for ``2.5 * eps / steps``, at most ``eps``.
     """
 

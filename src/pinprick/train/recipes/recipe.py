@@ -1,4 +1,4 @@
-"""What a recipe of adversarial training is: settings, and the images that a step is made on."""
+"""A recipe of adversarial training: settings, and how the images of a step are perturbed."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -9,13 +9,13 @@ from pinprick.types import Images
 
 
 class Recipe(Settings, ABC):
-    """A frozen dataclass of settings that says what the network is trained on.
+    """A frozen dataclass of settings that says how training images are perturbed.
 
     This class holds no code for recipes to share.
 
     Attributes:
-        name: What it is called in plans and in the shell.
-        title: What it is called in print.
+        name: Its name in plans and on the command line.
+        title: Its name in print.
         paper: Where it was published; empty for our own.
     """
 
@@ -35,18 +35,18 @@ class Recipe(Settings, ABC):
         """The images to train on, in place of the problem's.
 
         Args:
-            problem: The batch, its labels and its random numbers; asks the network as it stands.
-            strength: From 0 to 1, what sizes are multiplied by while they are ramped up.
+            problem: The batch with its labels and random numbers, and the network in training.
+            strength: Factor from 0 to 1 on the sizes of the attack, which ramps up.
         """
 
     @abstractmethod
     def probe(self, eps: float) -> "Recipe":
-        """A stronger one, whose images robust accuracy is watched on; ``eps`` for l-infinity."""
+        """A stronger recipe, to measure robust accuracy with; ``eps`` for l-infinity."""
 
     def guarded(self) -> bool:
-        """Whether the network is to be rolled back when its robust accuracy collapses."""
+        """Whether an epoch is rolled back when robust accuracy collapses."""
         return False
 
     def careful(self) -> "Recipe | None":
-        """What to go on with after a collapse; None if there is nothing more careful."""
+        """The recipe to retry with after a collapse; None if there is no more careful one."""
         return None

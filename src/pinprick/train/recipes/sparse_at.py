@@ -10,11 +10,11 @@ highest promise (parts/choose_units.py).
     x'  = the corner that v points at in the k units of highest |v| * room, x elsewhere
 
 Gates that are open count 1.4 times, and promises carry Gumbel noise that dies down over the
-passes. Half of the way there is a second random start: a network that only ever meets the attack
-that sets out from the clean image learns to hide its gradient there, and is fooled by random
-search as easily as before. The network is trained on the candidate of highest cross-entropy that
-was seen. ``passes`` passes forward and back and one forward, before the pass that the network
-learns from. Nothing waits for the device: k is a tensor, bounded by ``k_max``.
+passes. Half-way there is a second random start: a network that only meets attacks from the clean
+image learns to hide its gradient there, and random search fools it as easily as before. The network
+is trained on the candidate of highest cross-entropy. The attack costs ``passes`` forward and
+backward passes and one forward pass per batch. No step waits for the device: k is a tensor, bounded
+by ``k_max``.
 """
 
 from dataclasses import dataclass, replace
@@ -43,10 +43,10 @@ class SparseAT(Recipe):
     Attributes:
         k_max: Most units that are changed in an image.
         k_min: Fewest; the number is drawn for each image.
-        unit: What is counted: "elements" (channel values) or "pixels" (all channels of a place).
-        passes: Forward and backward passes of the attack on each batch.
-        starts: Random sets of units that it sets out from, one after another.
-        temperature: How freely gates are drawn in the first pass; it falls to zero.
+        unit: What is counted: "elements" (channel values) or "pixels" (all channels of one).
+        passes: Forward and backward passes of the attack per batch.
+        starts: Random starts, one after another.
+        temperature: Size of the noise on the choice of units in the first pass; falls to zero.
     """
 
     name: ClassVar[str] = "sparse_at"
