@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from itertools import chain
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,6 +20,9 @@ from torch import Tensor
 from pinprick.types import Rows
 
 _PLAIN = {type(None), bool, int, float, str}  # never cut; most attributes, so looked at first
+
+
+Same = TypeVar("Same", bound="BatchRows")  # shape checks by function cannot read typing.Self
 
 
 class BatchRows:
@@ -31,7 +34,7 @@ class BatchRows:
 
     SHARED: ClassVar[tuple[str, ...]] = ()
 
-    def __getitem__(self, rows: Rows | slice) -> Self:
+    def __getitem__(self: Same, rows: Rows | slice) -> Same:
         """The same for some of the images, or for several copies of them."""
         if isinstance(rows, Tensor) and rows.dtype == torch.bool:
             rows = rows.nonzero().squeeze(1)  # once, since this waits for a GPU
@@ -41,13 +44,13 @@ class BatchRows:
                 attributes[name] = _cut(value, rows)
         return self._with(attributes)
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self: Same, device: torch.device | str) -> Same:
         """The same with all tensors on ``device``."""
         attributes = self.attributes()
         return self._with({name: _move(value, device) for name, value in attributes.items()})
 
     @classmethod
-    def join(cls, parts: Sequence[Self]) -> Self:
+    def join(cls: type[Same], parts: Sequence[Same]) -> Same:
         """The rows of all parts, in order; what is None in any part is None.
 
         What all images share comes from the first part.
@@ -71,7 +74,7 @@ class BatchRows:
         found = self.attributes().items()
         return {name: value for name, value in found if isinstance(value, Tensor)}
 
-    def _with(self, attributes: dict[str, Any]) -> Self:
+    def _with(self: Same, attributes: dict[str, Any]) -> Same:
         """Another object of the same class, without running ``__init__`` again."""
         other = object.__new__(type(self))
         other.__dict__.update(attributes)
