@@ -101,6 +101,7 @@ def test_all_is_well_on_this_machine() -> None:
     assert {verdict.name for verdict in verdicts} == {"arithmetic", *ATTACKS}
 
 
+@pytest.mark.slow
 def test_all_is_well_where_gradients_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(AT_ONCE, "cpu", 2**21)
     several = {one: ATTACKS[one] for one in ("deepfool", "sparsefool", "jsma", "pinprick")}

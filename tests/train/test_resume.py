@@ -109,7 +109,7 @@ def test_a_process_killed_in_mid_epoch_loses_nothing_but_time(
     assert {**again.facts, "seconds": 0} == {**whole.facts, "seconds": 0}
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+@pytest.mark.parametrize("optimiser", ["sgd", pytest.param("adam", marks=pytest.mark.slow)])
 def test_a_training_stopped_after_an_epoch_goes_on_as_before(
     optimiser: str, plan_for: PlanMaker, few: Material, tmp_path: Path
 ) -> None:
