@@ -17,7 +17,7 @@ from parts.long_results import (
     tied_case,
 )
 from pinprick import Classifier, Goal
-from pinprick.parts.remove_units import UnitRemoval
+from pinprick.parts.remove_units import UnitRemoval, remove_units
 from pinprick.parts.units import Units
 
 Unit = Literal["elements", "pixels"]

@@ -19,7 +19,7 @@ from pinprick import Classifier, Goal, Problem
 from pinprick.attacks.pinprick.trim import Trimmer, redraw, trim
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 from pinprick.parts.best import Best
-from pinprick.parts.remove_units import UnitRemoval
+from pinprick.parts.remove_units import UnitRemoval, remove_units
 from pinprick.parts.units import Units
 
 
