@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from pinprick import BadInput
-from pinprick.files import atomic_write, open_folder, reading, sha256, write_text, writing
+from pinprick.files import (
+    atomic_write,
+    open_folder,
+    reading,
+    remove_leftovers,
+    sha256,
+    write_text,
+    writing,
+)
 
 
 def test_a_write_that_fails_leaves_the_file_before_it_and_nothing_else(tmp_path: Path) -> None:
@@ -47,3 +55,10 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> 
         sha256(tmp_path / "none")
     with pytest.raises(BadInput, match=r"^x{200} cannot be read: "), reading(Path("x" * 300)):
         Path("x" * 300).read_bytes()
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    for name in (".own.txt.17.tmp", "own.txt", ".other.txt.17.tmp"):
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path / "own.txt")
+    assert {file.name for file in tmp_path.iterdir()} == {"own.txt", ".other.txt.17.tmp"}

@@ -43,9 +43,6 @@ class PictureRecord:
     remark: str = ""
 
 
-Named = PictureRecord
-
-
 @dataclass(frozen=True, eq=False)
 class Photo:
     """A picture that was read.
