@@ -13,12 +13,12 @@ import json
 from typing import Any
 
 import torch
-from pinprick.confirm import largest_noise
 from sparsity import open_run, read_attack, run_parser
 from torch import Tensor
 
 import pinprick.numerical_noise
 from pinprick import AttackResult, Classifier, polish, run_attack
+from pinprick.numerical_noise import largest_noise
 
 SIZES = (1, 2, 3, 5, 8, 16, 32, 48, 64)
 SAFETY = pinprick.numerical_noise._SAFETY
