@@ -41,7 +41,7 @@ class Adam(BatchRows):
         self._decay2 = self._decay2.masked_fill(wide, 1)
 
 
-def half_cosine(step: float, steps: float) -> float:
+def half_cosine(step: int | float, steps: int) -> float:
     """Falls from 1 at step 0 to 0 at the last along half a cosine."""
     return (1 + math.cos(math.pi * step / steps)) / 2
 
