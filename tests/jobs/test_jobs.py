@@ -82,6 +82,30 @@ def test_files_that_are_no_pictures_are_told_and_listed(
     assert [picture.record.name for picture in outcome.pictures] == ["brick"]
 
 
+def test_a_part_of_a_dataset_without_a_readable_file_is_listed_too(
+    colours: Classifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pinprick.jobs.pictures._ELEMENTS", 1)  # one file per part
+    for name in ("blue/a", "green/b", "red/c", "red/d", "red/e"):
+        file = tmp_path / "set" / f"{name}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if name in ("green/b", "red/d"):
+            Image.new("RGB", (8, 8), (150, 100, 50)).save(file)
+        else:
+            file.write_text("no picture")
+    source = PictureSource(data=f"folder:{tmp_path / 'set'}")
+    outcome = attack_pictures(FGSM(), colours, source, tmp_path / "out", figures=0)
+    assert [file.path.stem for file in outcome.unreadable] == ["a", "c", "e"]
+    assert [picture.record.name for picture in outcome.pictures] == ["1-b", "3-d"]
+    explained = explain_pictures(FGSM(), colours, source, tmp_path, layer="none", figures=0)
+    assert explained.unreadable == outcome.unreadable
+    assert [file.path.stem for file in check_on_pictures(colours, source).unreadable] == [
+        "a",
+        "c",
+        "e",
+    ]
+
+
 def test_compare_gives_one_column_per_attack(
     colours: Classifier, brick: PictureSource, tmp_path: Path
 ) -> None:

@@ -111,14 +111,15 @@ def read_all(
 ) -> PictureGroup:
     """All pictures as one group, where they are few."""
     groups = list(read_groups(source, chosen, model, progress)[0])
-    targets = [group.targets for group in groups if group.targets is not None]
+    full = [group for group in groups if group.records]
+    targets = [group.targets for group in full if group.targets is not None]
     return PictureGroup(
-        records=tuple(record for group in groups for record in group.records),
-        images=torch.cat([group.images for group in groups]),
-        logits=torch.cat([group.logits for group in groups]),
-        labels=torch.cat([group.labels for group in groups]),
+        records=tuple(record for group in full for record in group.records),
+        images=torch.cat([group.images for group in full]),
+        logits=torch.cat([group.logits for group in full]),
+        labels=torch.cat([group.labels for group in full]),
         targets=torch.cat(targets) if targets else None,
-        ids=torch.cat([group.ids for group in groups]),
+        ids=torch.cat([group.ids for group in full]),
         unreadable=tuple(file for group in groups for file in group.unreadable),
     )
 
@@ -155,9 +156,11 @@ def _data_groups(
     """The images of a dataset, with labels in the model's classes."""
     check_shape(data, model)
     classes = None
+    left_out: list[Unreadable] = []  # since the last group
     for part in _parts(data, model):
         names, images, kept, unreadable = _read_part(part, model)
         _warn(unreadable, progress)
+        left_out += unreadable
         if not names:
             continue
         try:
@@ -190,10 +193,22 @@ def _data_groups(
             if target == "given"
             else find_targets(target, records, model, logits, some.labels),
             ids=some.indices,
-            unreadable=(*unreadable, *unanswered),
+            unreadable=(*left_out, *unanswered),
         )
+        left_out = []
     if classes is None:
         raise BadInput(f"there is no picture to work on in {data.source}")
+    if left_out:
+        none = torch.empty(0, dtype=torch.long)
+        yield PictureGroup(
+            records=(),
+            images=torch.empty(0, 3, 1, 1),
+            logits=torch.empty(0, classes),
+            labels=none,
+            targets=None,
+            ids=none,
+            unreadable=tuple(left_out),
+        )
 
 
 def _parts(data: Dataset, model: Classifier) -> Iterator[Dataset]:
