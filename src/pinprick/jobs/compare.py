@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
+from torch import Tensor
 
 from pinprick.attacks.build import describe
 from pinprick.attacks.card import Attack
@@ -206,7 +207,7 @@ def _judge(judge: Classifier, images: Images) -> list[Prediction]:
     return predictions(logits.cpu(), judge)
 
 
-def _resized(image: Picture, size: tuple[int, int] | None) -> Picture:
+def _resized(image: Tensor, size: tuple[int, int] | None) -> Tensor:
     if size is None or tuple(image.shape[1:]) == tuple(size):
         return image
     height, width = size

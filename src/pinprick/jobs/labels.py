@@ -23,7 +23,7 @@ def clean_logits(
     records: Sequence[PictureRecord],
     *,
     proven: bool = False,
-) -> tuple[Logits, Tensor, list[Unreadable]]:
+) -> tuple[Tensor, Tensor, list[Unreadable]]:
     """The model's answers, their rows, and the pictures that a remote model fails on.
 
     A model that is not ``proven`` to work must answer for some of the first images.
