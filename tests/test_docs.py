@@ -114,3 +114,15 @@ def test_the_table_of_numerical_noise_has_the_figures_of_its_rows() -> None:
     for model, *figures in lines:
         for figure, column in zip(figures, columns, strict=True):
             assert float(figure) == float(f"{largest[model.strip(' `'), *column]:.2g}")
+
+
+def test_pages_name_files_that_exist() -> None:
+    files = {
+        path.name
+        for folder in ("src", "benchmarks", "docs")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "ARCHITECTURE.md"]:
+        for name in re.findall(r"`([\w/]+\.py)`", page.read_text(encoding="utf-8")):
+            there = (ROOT / "src" / "pinprick" / name).exists() or (ROOT / name).exists()
+            assert there if "/" in name else name in files, f"{page.name} names {name}"
