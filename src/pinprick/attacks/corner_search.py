@@ -2,11 +2,11 @@
 
 Croce, Hein: Sparse and imperceivable adversarial attacks. ICCV 2019.
 
-1. Ask about every image in which one pixel jumps to one of the 2^C corners of its colours. Rank
-   the jumps by the lead that is left of the label over each rival class, and by the margin.
-2. For k = 2, 3, ... pixels and each of these rankings, ask about ``tries`` sets of k jumps, drawn
-   from the ``best`` N of the ranking: the i-th best with probability (2 (N - i) + 1) / N^2. Stop
-   at the first k that fools.
+1. Query every image in which one pixel jumps to one of the 2^C corners of its colours. Rank the
+   jumps by what is left of the margin over each rival class, and of the margin itself.
+2. For k = 2, 3, ... pixels and each of these rankings, query ``tries`` sets of k jumps, drawn from
+   the ``best`` N of the ranking: the i-th best with probability (2 (N - i) + 1) / N^2. Stop at the
+   first k that fools.
 
 It needs scores alone. The first part costs at most ``singles`` forward passes, the second
 ``tries`` for each k and ranking.
@@ -31,22 +31,180 @@ from pinprick.problem import Problem
 from pinprick.settings import setting
 from pinprick.types import Counts, Images, Labels, Logits
 
-# What a single pixel can jump to, and images made of several such jumps.
-#
-# A jump is a number: ``option * pixels + pixel``. So a choice of many jumps for many images is one
-# tensor of whole numbers, and only the images that are asked about next are ever made.
-
-
 _MOST_CHANNELS = 4
+_BLOCK = 64  # queries per image before it may leave
+_ELEMENTS = 2**21  # of the images in one pass, or as many images as there are in the problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class CornerSearch(Attack):
+    """Random sets of the best single jumps, of more and more pixels.
+
+    Attributes:
+        max_pixels: Give up on an image after this many pixels.
+        pixel_step: Number of pixels to add after a failure.
+        best: Number of jumps of a ranking that sets are drawn from, N.
+        tries: Sets per number of pixels and ranking.
+        rivals: Number of other classes with a ranking, besides that by the margin.
+        singles: Single jumps that are tried at most; drawn at random if there are more.
+        kappa: Multiple of the σ-map to jump to; None for the corners.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="corner_search",
+        title="CornerSearch",
+        norm="l0",
+        unit="pixels",
+        kind="minimal",
+        access="scores",
+        targeted=True,
+        masked=True,
+        random=True,
+        paper="arXiv:1909.05040",
+        differences=(
+            "Of a block of 64 sets the sparsest that fools is kept; the authors' code takes the "
+            "first.",
+            "Where there are more than `singles` jumps, as in large images, so many are drawn "
+            "at random.",
+            "Two jumps at one pixel count as the first of them, and jumps that change nothing "
+            "are not queried.",
+            "There is a ranking for each of the `rivals` most likely classes, of any number of "
+            "classes; the authors' code knows ten.",
+            "The targeted form is ours, by the margin of each rival over the target.",
+            "Both ends of the sigma-map are taken from the clean pixel; in the authors' code "
+            "the second jump starts where the first ended, and sets add what single jumps "
+            "multiplied.",
+        ),
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"singles": 512, "rivals": 0, "tries": 10},
+        "sigma": {"kappa": 0.8, "best": 150, "max_pixels": 100, "pixel_step": 5},
+    }
+
+    max_pixels: int = setting(50, least=1)
+    pixel_step: int = setting(1, least=1)
+    best: int = setting(100, least=1)
+    tries: int = setting(1000, least=1)
+    rivals: int = setting(9, least=0)
+    singles: int = setting(8192, least=1)
+    kappa: float | None = setting(None, above=0)
+
+    def facts(self) -> Card:
+        sets = len(self._counts()) * (self.rivals + 1) * self.tries
+        return replace(self.card, max_forwards=1 + self.singles + sets, max_backwards=0)
+
+    def __call__(self, problem: Problem) -> Images:
+        found = Best(problem.images)
+        kappa = self.kappa
+        changes = corner_changes(problem) if kappa is None else sigma_changes(problem, kappa)
+        jumps, number = self._singles(problem, changes)
+        margins = self._try_singles(problem, changes, jumps, number, found)
+        number = number.clamp(max=self.best)
+        order = margins.sort(dim=1, stable=True).indices[:, : self.best]
+        rows = (found.cost.isinf() & (number > 0)).nonzero().flatten()
+        for step, pixels, ranking, sets in self._draws(margins.shape[2]):
+            if not len(rows):
+                break
+            part, most = problem[rows], number[rows].view(-1, 1, 1)
+            draw = part.rng.uniform(sets, pixels, step=step, use="corner_search sets")
+            place = (most - 1 - (most * draw.sqrt()).long()).clamp_min(0).flatten(1)
+            drawn = jumps[rows].gather(1, order[rows, :, ranking].gather(1, place))
+            self._judge(part, changes, drawn.unflatten(1, (sets, pixels)), found, rows)
+            rows = rows[found.cost[rows].isinf() & ~problem.refused[rows]]
+        return found.images
+
+    def _counts(self) -> range:
+        return range(1 + self.pixel_step, self.max_pixels + 1, self.pixel_step)
+
+    def _draws(self, rankings: int) -> Iterator[tuple[int, int, int, int]]:
+        """For each block of sets its number, its pixels, its ranking and how many sets it has."""
+        step = 0
+        for pixels in self._counts():
+            for ranking in range(rankings):
+                for start in range(0, self.tries, _BLOCK):
+                    yield step, pixels, ranking, min(_BLOCK, self.tries - start)
+                    step += 1
+
+    def _singles(self, problem: Problem, changes: "Changes") -> tuple[Tensor, Counts]:
+        """The single jumps to try, useful ones first, and the number of useful ones."""
+        every = changes.useful.shape[1]
+        draw = torch.zeros_like(changes.useful, dtype=torch.float32)
+        if every > self.singles:
+            draw = problem.rng.uniform(every, step=0, use="corner_search singles")
+        draw = draw.masked_fill(~changes.useful, -1)
+        jumps = draw.argsort(dim=1, descending=True, stable=True)[:, : self.singles]
+        return jumps, changes.useful.sum(dim=1).clamp(max=self.singles)
+
+    def _try_singles(
+        self, problem: Problem, changes: "Changes", jumps: Tensor, number: Counts, found: Best
+    ) -> Tensor:
+        """The margins after each jump, (batch, jump, ranking)."""
+        clean = problem.logits(problem.images)
+        others = rivals_of(clean, _anchor(problem.goal), self.rivals)
+        left = torch.full((*jumps.shape, others.shape[1] + 1), torch.inf, device=jumps.device)
+        rows = torch.arange(len(problem), device=jumps.device)
+        for start in range(0, jumps.shape[1], _BLOCK):
+            going = found.cost.isinf() & (number > start) & ~problem.refused
+            rows = rows[going[rows]]
+            if not len(rows):
+                break
+            block = jumps[rows, start : start + _BLOCK].unsqueeze(2)
+            place = start + torch.arange(block.shape[1], device=jumps.device)
+            left[rows, start : start + _BLOCK] = self._judge(
+                problem[rows],
+                changes,
+                block,
+                found,
+                rows,
+                useful=place < number[rows].unsqueeze(1),
+                others=others[rows],
+            )
+        return left
+
+    def _judge(
+        self,
+        problem: Problem,
+        changes: "Changes",
+        sets: Tensor,
+        found: Best,
+        rows: Labels,
+        *,
+        useful: Tensor | None = None,
+        others: Tensor | None = None,
+    ) -> Tensor:
+        """Query one block, (batch, set, jump); save the sparsest that fools; return the margins."""
+        if useful is None:
+            useful = torch.ones_like(sets[:, :, 0], dtype=torch.bool)
+        rankings = 0 if others is None else others.shape[1] + 1
+        cost = torch.full(sets.shape[:2], torch.inf, device=sets.device)
+        left = torch.full((*sets.shape[:2], rankings), torch.inf, device=sets.device)
+        size = max(len(problem), _ELEMENTS // problem.images[0].numel())
+        for pairs in useful.nonzero().split(size):
+            row, place = pairs.unbind(dim=1)
+            part = problem[row]
+            adv = changes.made(part.images, sets[row, place], rows[row])
+            logits = part.logits(adv)
+            count = Units("pixels").count(adv, part.images)
+            cost[row, place] = count.masked_fill(~part.goal.met(logits), torch.inf)
+            if others is not None:
+                left[row, place] = _margins(part.goal, logits.float(), others[row])
+        least, place = cost.min(dim=1)
+        chosen = sets[torch.arange(len(sets), device=sets.device), place]
+        adv = changes.made(problem.images, chosen, rows)
+        found.offer(adv, least, least.isfinite(), rows)
+        return left
 
 
 @dataclass(frozen=True)
 class Changes:
     """The colours that each pixel may jump to.
 
+    A jump is a number: ``option * pixels + pixel``. So choices of many jumps for many images are
+    one tensor of whole numbers, and only the images of the next query are made.
+
     Attributes:
         colours: Their values, (batch, option, channel, pixel).
-        useful: Which jumps change anything, and not what another does, (batch, option * pixel).
+        useful: Jumps that change something, and not the same as another, (batch, option * pixel).
     """
 
     colours: Tensor
@@ -84,7 +242,7 @@ def corner_changes(problem: Problem) -> Changes:
         corner = corner.to(images).view(1, -1, 1, 1).expand_as(images)
         jumped = keep_allowed(corner, images, allowed)
         changes = (jumped != images).any(dim=1)
-        if allowed is not None:  # the same jump comes again at other values of shut channels
+        if allowed is not None:  # channels that may not change would repeat a jump
             changes &= ~((corner > 0) & ~allowed).any(dim=1)
         colours.append(jumped.flatten(2))
         useful.append(changes.flatten(1))
@@ -98,176 +256,13 @@ def sigma_changes(problem: Problem, kappa: float) -> Changes:
     return Changes(torch.stack([end.flatten(2) for end in ends], dim=1), torch.cat(useful, dim=1))
 
 
-_BLOCK = 64  # candidates of an image that are asked about before it may leave
-_ELEMENTS = 2**21  # of the images in one pass, or as many images as there are in the problem
-
-
-@dataclass(frozen=True, kw_only=True)
-class CornerSearch(Attack):
-    """Random sets of single jumps that did well by themselves, of more and more pixels.
-
-    Attributes:
-        max_pixels: Give up on an image after this many pixels.
-        pixel_step: How many pixels more are taken after a failure.
-        best: How many of the best jumps of a ranking the sets are drawn from, N.
-        tries: How many sets are drawn for each number of pixels and each ranking.
-        rivals: For how many other classes there is a ranking, besides that by the margin.
-        singles: Most single jumps that are tried; drawn at random where there are more.
-        kappa: Jump to so many times the σ-map instead of the corners; None for the corners.
-    """
-
-    card: ClassVar[Card] = Card(
-        name="corner_search",
-        title="CornerSearch",
-        norm="l0",
-        unit="pixels",
-        kind="minimal",
-        access="scores",
-        targeted=True,
-        masked=True,
-        random=True,
-        paper="arXiv:1909.05040",
-        differences=(
-            "Of a block of 64 sets the sparsest that fools is kept; the authors' code takes the "
-            "first.",
-            "Where there are more than `singles` jumps, as in large images, so many are drawn "
-            "at random.",
-            "Two jumps at one pixel count as the first of them, and jumps that change nothing "
-            "are not asked about.",
-            "There is a ranking for each of the `rivals` most likely classes, of any number of "
-            "classes; the authors' code knows ten.",
-            "The targeted form is ours, by the lead of the rivals over the target.",
-            "Both ends of the sigma-map are taken from the clean pixel; in the authors' code "
-            "the second jump starts where the first ended, and sets add what single jumps "
-            "multiplied.",
-        ),
-    )
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "quick": {"singles": 512, "rivals": 0, "tries": 10},
-        "sigma": {"kappa": 0.8, "best": 150, "max_pixels": 100, "pixel_step": 5},
-    }
-
-    max_pixels: int = setting(50, least=1)
-    pixel_step: int = setting(1, least=1)
-    best: int = setting(100, least=1)
-    tries: int = setting(1000, least=1)
-    rivals: int = setting(9, least=0)
-    singles: int = setting(8192, least=1)
-    kappa: float | None = setting(None, above=0)
-
-    def facts(self) -> Card:
-        sets = len(self._counts()) * (self.rivals + 1) * self.tries
-        return replace(self.card, max_forwards=1 + self.singles + sets, max_backwards=0)
-
-    def __call__(self, problem: Problem) -> Images:
-        found = Best(problem.images)
-        kappa = self.kappa
-        changes = corner_changes(problem) if kappa is None else sigma_changes(problem, kappa)
-        jumps, number = self._singles(problem, changes)
-        leads = self._try_singles(problem, changes, jumps, number, found)
-        number = number.clamp(max=self.best)
-        order = leads.sort(dim=1, stable=True).indices[:, : self.best]
-        rows = (found.cost.isinf() & (number > 0)).nonzero().flatten()
-        for step, pixels, ranking, sets in self._draws(leads.shape[2]):
-            if not len(rows):
-                break
-            part, most = problem[rows], number[rows].view(-1, 1, 1)
-            draw = part.rng.uniform(sets, pixels, step=step, use="corner_search sets")
-            place = (most - 1 - (most * draw.sqrt()).long()).clamp_min(0).flatten(1)
-            drawn = jumps[rows].gather(1, order[rows, :, ranking].gather(1, place))
-            self._judge(part, changes, drawn.unflatten(1, (sets, pixels)), found, rows)
-            rows = rows[found.cost[rows].isinf() & ~problem.refused[rows]]
-        return found.images
-
-    def _counts(self) -> range:
-        return range(1 + self.pixel_step, self.max_pixels + 1, self.pixel_step)
-
-    def _draws(self, rankings: int) -> Iterator[tuple[int, int, int, int]]:
-        """For each block of sets its number, its pixels, its ranking and how many sets it has."""
-        step = 0
-        for pixels in self._counts():
-            for ranking in range(rankings):
-                for start in range(0, self.tries, _BLOCK):
-                    yield step, pixels, ranking, min(_BLOCK, self.tries - start)
-                    step += 1
-
-    def _singles(self, problem: Problem, changes: Changes) -> tuple[Tensor, Counts]:
-        """The jumps to be tried one by one, useful ones first, and how many of them are useful."""
-        every = changes.useful.shape[1]
-        draw = torch.zeros_like(changes.useful, dtype=torch.float32)
-        if every > self.singles:
-            draw = problem.rng.uniform(every, step=0, use="corner_search singles")
-        draw = draw.masked_fill(~changes.useful, -1)
-        jumps = draw.argsort(dim=1, descending=True, stable=True)[:, : self.singles]
-        return jumps, changes.useful.sum(dim=1).clamp(max=self.singles)
-
-    def _try_singles(
-        self, problem: Problem, changes: Changes, jumps: Tensor, number: Counts, found: Best
-    ) -> Tensor:
-        """What is left of each lead after each jump, (batch, jump, ranking)."""
-        clean = problem.logits(problem.images)
-        others = rivals_of(clean, _anchor(problem.goal), self.rivals)
-        left = torch.full((*jumps.shape, others.shape[1] + 1), torch.inf, device=jumps.device)
-        rows = torch.arange(len(problem), device=jumps.device)
-        for start in range(0, jumps.shape[1], _BLOCK):
-            going = found.cost.isinf() & (number > start) & ~problem.refused
-            rows = rows[going[rows]]
-            if not len(rows):
-                break
-            block = jumps[rows, start : start + _BLOCK].unsqueeze(2)
-            place = start + torch.arange(block.shape[1], device=jumps.device)
-            left[rows, start : start + _BLOCK] = self._judge(
-                problem[rows],
-                changes,
-                block,
-                found,
-                rows,
-                useful=place < number[rows].unsqueeze(1),
-                others=others[rows],
-            )
-        return left
-
-    def _judge(
-        self,
-        problem: Problem,
-        changes: Changes,
-        sets: Tensor,
-        found: Best,
-        rows: Labels,
-        *,
-        useful: Tensor | None = None,
-        others: Tensor | None = None,
-    ) -> Tensor:
-        """Ask about one block, (batch, set, jump); keep the sparsest that fools, give the leads."""
-        if useful is None:
-            useful = torch.ones_like(sets[:, :, 0], dtype=torch.bool)
-        rankings = 0 if others is None else others.shape[1] + 1
-        cost = torch.full(sets.shape[:2], torch.inf, device=sets.device)
-        left = torch.full((*sets.shape[:2], rankings), torch.inf, device=sets.device)
-        size = max(len(problem), _ELEMENTS // problem.images[0].numel())
-        for pairs in useful.nonzero().split(size):
-            row, place = pairs.unbind(dim=1)
-            part = problem[row]
-            adv = changes.made(part.images, sets[row, place], rows[row])
-            logits = part.logits(adv)
-            count = Units("pixels").count(adv, part.images)
-            cost[row, place] = count.masked_fill(~part.goal.met(logits), torch.inf)
-            if others is not None:
-                left[row, place] = _leads(part.goal, logits.float(), others[row])
-        least, place = cost.min(dim=1)
-        chosen = sets[torch.arange(len(sets), device=sets.device), place]
-        adv = changes.made(problem.images, chosen, rows)
-        found.offer(adv, least, least.isfinite(), rows)
-        return left
-
-
 def _anchor(goal: Goal) -> Labels:
-    """The class that rivals are rivals of."""
+    """The class that others are rivals of: the target, or else the label."""
     return goal.labels if goal.targets is None else goal.targets
 
 
-def _leads(goal: Goal, logits: Logits, others: Tensor) -> Tensor:
-    """What the goal still lacks against each rival and against all; no number counts as far."""
-    lead = logits.gather(1, _anchor(goal).unsqueeze(1)) - logits.gather(1, others)
-    lead = lead if goal.targets is None else -lead
-    return torch.cat((lead, goal.margin(logits).unsqueeze(1)), dim=1).nan_to_num(torch.inf)
+def _margins(goal: Goal, logits: Logits, others: Tensor) -> Tensor:
+    """The margin over each rival, and the goal's own last; NaN counts as infinite."""
+    over = logits.gather(1, _anchor(goal).unsqueeze(1)) - logits.gather(1, others)
+    over = over if goal.targets is None else -over
+    return torch.cat((over, goal.margin(logits).unsqueeze(1)), dim=1).nan_to_num(torch.inf)

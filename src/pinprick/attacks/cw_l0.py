@@ -1,20 +1,20 @@
-"""C&W L0: solve an l2 attack, freeze the pixels that did least for it, and again, until it fails.
+"""C&W L0: solve an l2 attack, freeze the pixels that contribute least, and repeat until it fails.
 
 Carlini, Wagner: Towards evaluating the robustness of neural networks. IEEE S&P 2017.
 
     x'   = (tanh(u) + 1) / 2 where open, x where frozen
     minimise over u   |x' - x|_2^2 + c * max(margin(f(x')) + 0.01, 0)         by Adam
 
-until the ``max`` is below 0.0001. That ends a round: the open units that did least are frozen,
-Adam starts anew from ``x'``, and ``c`` stays. After ``steps`` steps in vain ``c`` is doubled; where
-it has come to ``last_weight``, the image is done. What a unit did, with ``d = x' - x``, is
+until the ``max`` is below 0.0001. That ends a round: the open units that contribute least are
+frozen, Adam restarts from ``x'``, and ``c`` stays. After ``steps`` steps without success ``c`` is
+doubled; once it reaches ``last_weight``, the image is done. With ``d = x' - x`` a unit contributes
 
     - sum g * d,   g = grad margin                   ranking "paper": how far it lowered the margin
     |sum d| * sum |grad of the loss above by u|      ranking "reference": about |d|^2
 
-and a round freezes at most ``0.3 * sqrt(units changed)`` of the least, or up to the first that did
-more than 0.01. All images go in lock-step, each in a round of its own; one forward and one backward
-pass a step, for the gradient of the margin is all that either ranking needs.
+and a round freezes at most ``0.3 * sqrt(units changed)`` of the least, or up to the first above
+0.01. One forward and one backward pass per step: both rankings need the gradient of the margin
+only.
 """
 
 from collections.abc import Mapping
@@ -35,6 +35,12 @@ from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.settings import setting
 from pinprick.types import Counts, Images, Mask, PerImage
+
+_MARGIN = 0.01  # by which the goal is to be met
+_SOLVED = 1e-4  # a hinge below this ends a round
+_UNSEEN = 1e-4  # a change below this is none
+_MATTERS = 0.01  # the score of a unit that ends the freezing
+_FREEZE = 0.3  # times the square root of the units changed: how many a round freezes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,16 +131,8 @@ class CWL0(Attack):
         return best.images
 
 
-# Rounds of C&W L0, all images in lock-step: a step of Adam, and what follows where one is over.
-
-
-_MARGIN = 0.01  # by which the goal is to be met
-_SOLVED = 1e-4  # a hinge below this ends a round
-_UNSEEN = 1e-4  # a change below this is none
-
-
 class Pace(NamedTuple):
-    """The settings of the attack that a round goes by."""
+    """The settings of the attack that a round uses."""
 
     steps: int
     lr: float
@@ -145,10 +143,11 @@ class Pace(NamedTuple):
 
 
 class Rounds(BatchRows):
-    """Where each image stands: what is open, the point, Adam's means, ``c`` and its clock.
+    """The state of each image: open units, the point, Adam's means, ``c`` and its clock.
 
-    ``kept_free`` and ``kept_weight`` are from the end of the last round; ``rank`` is the place of
-    each unit in the order of freezing there, and ``number`` how many were frozen.
+    All images move in lock-step, each in a round of its own. ``kept_free`` and ``kept_weight`` are
+    from the end of the last round; ``rank`` is the index of each unit in the order of freezing
+    there, and ``number`` the number of units that were frozen.
     """
 
     def __init__(self, problem: Problem, units: Units, weight: float, pace: Pace) -> None:
@@ -188,7 +187,7 @@ class Rounds(BatchRows):
         moved = self.free - pace.lr * self.adam.step(by_free)
         self.free = torch.where(solved.view(-1, 1, 1, 1), self.free, moved)
         self.clock = self.clock + 1
-        if solved.any():  # waits for the device, and spares a sort in most steps
+        if solved.any():  # waits for the device, but saves a sort in most steps
             if pace.ranking == "paper":
                 scores = self.units.total(-rise * delta)
             else:
@@ -201,12 +200,12 @@ class Rounds(BatchRows):
         failed = self.weight >= pace.last_weight
         again = failed & (self.number > 1) if pace.halve else torch.zeros_like(failed)
         if pace.halve and again.any():
-            self._take_back(again)
+            self._retry_with_half(again)
         going = (~failed | again) & self.open.any(dim=1)
         return going & ~self.problem.refused if self.problem.may_refuse else going
 
     def _freeze(self, solved: Mask, scores: Tensor, changed: Tensor) -> None:
-        """End the round of the images that are solved: freeze what did least, and start anew."""
+        """End the round of solved images: freeze the units of least score, and restart."""
         rank, number = choose_least(scores, self.open, changed, self.pace.share)
         wide, line = solved.view(-1, 1, 1, 1), solved.unsqueeze(1)
         self.rank = torch.where(line, rank, self.rank)
@@ -217,8 +216,8 @@ class Rounds(BatchRows):
         self.kept_free = torch.where(wide, self.free, self.kept_free)
         self._open_rest(solved)
 
-    def _take_back(self, failed: Mask) -> None:
-        """Go back to the end of the last round, and freeze half as many as then."""
+    def _retry_with_half(self, failed: Mask) -> None:
+        """Return to the end of the last round and freeze half as many units."""
         self.number = torch.where(failed, self.number // 2, self.number)
         self.weight = torch.where(failed, self.kept_weight, self.weight)
         self.free = torch.where(failed.view(-1, 1, 1, 1), self.kept_free, self.free)
@@ -232,23 +231,16 @@ class Rounds(BatchRows):
         self.adam.restart(rows)
 
 
-# Which units a round of C&W L0 freezes: those that did least.
-
-
-_MATTERS = 0.01  # the score of a unit that ends the freezing
-_FREEZE = 0.3  # times the square root of the units changed: how many a round freezes
-
-
 def choose_least(
     scores: Tensor, is_open: Tensor, changed: PerImage, share: float
 ) -> tuple[Tensor, Counts]:
-    """The place of each unit in the order of freezing, and how many are to be frozen.
+    """The index of each unit in the order of freezing, and how many to freeze.
 
     Args:
-        scores: What each unit did, (batch, unit).
-        is_open: Which are not frozen yet; the others come last.
-        changed: How many units of each image are changed.
-        share: At least this share of the open ones is frozen.
+        scores: What each unit contributed, (batch, unit).
+        is_open: Units that are not frozen yet; the others come last.
+        changed: Number of changed units per image.
+        share: At least this share of the open units is frozen.
     """
     ranked, order = scores.masked_fill(~is_open, torch.inf).sort(dim=1, stable=True)
     places = torch.arange(scores.shape[1], device=scores.device, dtype=torch.int32)

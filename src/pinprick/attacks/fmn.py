@@ -11,7 +11,7 @@ constraints. NeurIPS 2021.
 ``g`` is the gradient of the margin. With l0 the radius is a number of elements: it begins at 1, is
 rounded down, moves by 1 at least, and the projection keeps the elements that changed most. ``a``
 falls from ``step_size`` to a hundredth and ``gamma`` to 0.001, along half a cosine. The smallest
-``x + d`` that fooled is kept. One forward and one backward pass a step.
+``x + d`` that fooled is kept. One forward and one backward pass per step.
 """
 
 import math
@@ -29,54 +29,7 @@ from pinprick.problem import Problem
 from pinprick.settings import setting
 from pinprick.types import Images, Mask, PerImage
 
-# Projections onto the balls of l0, l1, l2 and l-infinity around zero, one radius for each image.
-#
-# Changes have the shape (batch, elements). What is projected twice stays where it is.
-
-
 Norm = Literal["l0", "l1", "l2", "linf"]
-NORMS: tuple[Norm, ...] = ("l0", "l1", "l2", "linf")
-
-
-def size(delta: Tensor, norm: Norm) -> PerImage:
-    """The norm of each row; for l0, how many entries are not zero."""
-    if norm == "l0":
-        return delta.sign().abs().sum(dim=1)  # on a CPU much faster than to count booleans
-    if norm == "l1":
-        return delta.abs().sum(dim=1)
-    return delta.square().sum(dim=1).sqrt() if norm == "l2" else delta.abs().amax(dim=1)
-
-
-def into_l0(delta: Tensor, count: Tensor, most: int) -> Tensor:
-    """The nearest point with ``count`` entries that are not zero; of equal ones the first are kept.
-
-    ``most`` bounds the counts.
-    """
-    return torch.where(mask_largest(delta.abs(), count, most), delta, 0)
-
-
-def into_l1(delta: Tensor, radius: PerImage) -> Tensor:
-    """The nearest point of the l1 ball: all entries drawn towards zero by the same amount."""
-    sizes = delta.abs().sort(dim=1, descending=True).values
-    sums = sizes.cumsum(dim=1)
-    rank = torch.arange(1, sizes.shape[1] + 1, device=delta.device)
-    kept = (sizes * rank > sums - radius.unsqueeze(1)).sum(dim=1, keepdim=True).clamp_min(1)
-    drawn = (sums.gather(1, kept - 1) - radius.unsqueeze(1)) / kept
-    nearest = delta.sign() * (delta.abs() - drawn).clamp_min(0)
-    return torch.where(sums[:, -1:] > radius.unsqueeze(1), nearest, delta)
-
-
-def into_l2(delta: Tensor, radius: PerImage) -> Tensor:
-    """The nearest point of the l2 ball."""
-    tiny = torch.finfo(delta.dtype).tiny
-    return delta * (radius / size(delta, "l2").clamp_min(tiny)).clamp_max(1).unsqueeze(1)
-
-
-def into_linf(delta: Tensor, radius: PerImage) -> Tensor:
-    """The nearest point of the l-infinity ball."""
-    return delta.clamp(-radius.unsqueeze(1), radius.unsqueeze(1))
-
-
 _LAST_GAMMA = 0.001
 _LOOK = 16  # steps between two looks at the largest l0 radius, each of which makes a GPU wait
 _DUAL: dict[Norm, Norm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
@@ -91,7 +44,7 @@ class FMN(Attack):
         steps: Number of gradient steps, ``K``.
         step_size: Euclidean length of the first step, ``alpha_0``, where pixel values run from
             0 to 1.
-        gamma: By what share the radius changes in the first step, ``gamma_0``.
+        gamma: Relative change of the radius in the first step, ``gamma_0``.
     """
 
     card: ClassVar[Card] = Card(
@@ -176,6 +129,45 @@ class FMN(Attack):
             return into_l0(delta, radius, most)
         project = {"l1": into_l1, "l2": into_l2, "linf": into_linf}[self.norm]
         return project(delta, radius)
+
+
+def size(delta: Tensor, norm: Norm) -> PerImage:
+    """The norm of each row, which is one change; for l0, the number of entries other than zero."""
+    if norm == "l0":
+        return delta.sign().abs().sum(dim=1)  # on a CPU much faster than to count booleans
+    if norm == "l1":
+        return delta.abs().sum(dim=1)
+    return delta.square().sum(dim=1).sqrt() if norm == "l2" else delta.abs().amax(dim=1)
+
+
+def into_l0(delta: Tensor, count: Tensor, most: int) -> Tensor:
+    """The nearest point with ``count`` entries that are not zero; of equal ones the first are kept.
+
+    ``most`` bounds the counts.
+    """
+    return torch.where(mask_largest(delta.abs(), count, most), delta, 0)
+
+
+def into_l1(delta: Tensor, radius: PerImage) -> Tensor:
+    """The nearest point of the l1 ball: all entries move towards zero by the same amount."""
+    sizes = delta.abs().sort(dim=1, descending=True).values
+    sums = sizes.cumsum(dim=1)
+    rank = torch.arange(1, sizes.shape[1] + 1, device=delta.device)
+    kept = (sizes * rank > sums - radius.unsqueeze(1)).sum(dim=1, keepdim=True).clamp_min(1)
+    drawn = (sums.gather(1, kept - 1) - radius.unsqueeze(1)) / kept
+    nearest = delta.sign() * (delta.abs() - drawn).clamp_min(0)
+    return torch.where(sums[:, -1:] > radius.unsqueeze(1), nearest, delta)
+
+
+def into_l2(delta: Tensor, radius: PerImage) -> Tensor:
+    """The nearest point of the l2 ball."""
+    tiny = torch.finfo(delta.dtype).tiny
+    return delta * (radius / size(delta, "l2").clamp_min(tiny)).clamp_max(1).unsqueeze(1)
+
+
+def into_linf(delta: Tensor, radius: PerImage) -> Tensor:
+    """The nearest point of the l-infinity ball."""
+    return delta.clamp(-radius.unsqueeze(1), radius.unsqueeze(1))
 
 
 def _count(radius: PerImage, gamma: float, met: Mask, best: PerImage) -> PerImage:

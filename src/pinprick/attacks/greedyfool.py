@@ -1,4 +1,4 @@
-"""GreedyFool: add pixels of large gradient and move them all, then put back what can be spared.
+"""GreedyFool: add pixels of large gradient and move them all, then restore those not needed.
 
 Dong, Chen, Bao, Qin, Yuan, Zhang, Yu, Chen: GreedyFool: distortion-aware sparse adversarial attack.
 NeurIPS 2020.
@@ -7,10 +7,10 @@ NeurIPS 2020.
     M      = M and the pixel of largest score outside M
     d      = clip(d - (eps / 2) * (g * M) / |g * M|_inf)
 
-until ``x + d`` fools; then ``reducing.py`` puts back what is not needed. ``weight`` says where a
-change hides (``distortion.py``). Below ``eps = 128/255`` the pixels of M may be chosen again and
-one more of them is chosen each step, as single ones would take too long. One forward and one
-backward pass a step, at most ten forward passes for each pixel that is tried in the second stage.
+until ``x + d`` fools; then ``reduce_pixels`` restores what is not needed. ``weight`` says where a
+change hides (``hiding_weights``). Below ``eps = 128/255`` the pixels of M may be chosen again, and
+step t chooses t of them, since single ones would take too long. One forward and one backward pass
+per step, and at most ten forward passes per pixel in the second stage.
 """
 
 from dataclasses import dataclass, replace
@@ -29,28 +29,122 @@ from pinprick.problem import Problem
 from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Mask
 
-# How well a change hides at each pixel: 1 where it does, 0 where it would be seen.
-#
-# The paper trains a network for this map. Two formulas take its place here, both cheap, the same
-# for every dataset, and made from the image alone: the HILL cost of steganography (Li, Wang, Huang,
-# Li: A new cost function for spatial image steganography. ICIP 2014) and the sigma-map of Croce and
-# Hein.
-#
-#     busy   = |grey * KB| averaged over 3x3,    cost = 1 / busy averaged over 15x15
-#     rho    = cost, scaled to [0, 1]            HILL
-#     rho    = 1 - sigma, scaled to [0, 1]       sigma-map
-#     weight = 1 - rho, less its 30th percentile, over the 75th percentile of that, in [0, 1],
-#              averaged over 3x3
-
-
 Distortion = Literal["none", "hill", "sigma"]
-
 _GREY = (0.299, 0.587, 0.114)  # how much red, green and blue count for brightness
 _HIGH_PASS = ((-1.0, 2.0, -1.0), (2.0, -4.0, 2.0), (-1.0, 2.0, -1.0))  # KB
+_PIXELS = Units("pixels")
+_TENTHS = 10
+_AT_ONCE = 5  # scales per forward pass, to save memory
+_BOOST_BELOW = 128 / 255
+
+
+@dataclass(frozen=True, kw_only=True)
+class GreedyFool(Attack):
+    """Adds pixels of large gradient, moves them all, then restores as many as possible.
+
+    Attributes:
+        eps: The most that a value may change, where pixel values run from 0 to 1.
+        steps: Give up on an image after this many steps of the first stage.
+        trials: Pixels that the second stage tries to restore at most; 0 to skip it.
+        distortion: Where changes hide: "none" for anywhere, the "hill" cost, or the "sigma" map.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="greedyfool",
+        title="GreedyFool",
+        norm="l0",
+        unit="pixels",
+        kind="minimal",
+        access="gradients",
+        targeted=True,
+        masked=True,
+        paper="arXiv:2010.13773",
+        revision=2,
+        differences=(
+            "The paper's distortion map comes from a network trained on ImageNet; a formula "
+            "stands in for it. An image without structure has weight 1 everywhere.",
+            "The weight is averaged over 3 x 3 pixels; the authors' code averages along the "
+            "rows of the flattened image, across their ends.",
+            "The scales of the second stage are tenths of `eps`; the authors' are multiples of "
+            "`eps / 10` in whole levels of the 8-bit grid, 0 among them.",
+            "Targets come with the margin of the goal; the paper describes them, the published "
+            "code leaves them out.",
+            "The label left is that of the goal.",
+            "An image that nothing moves any more is given up.",
+            "The variant for transfer, which goes on to a margin, is left out.",
+        ),
+    )
+
+    eps: float = pixel_distance(1.0)
+    steps: int = setting(1000, least=1)
+    trials: int = setting(3000, least=0)
+    distortion: Distortion = "none"
+
+    def facts(self) -> Card:
+        forwards = self.steps + 1 + _TENTHS * self.trials
+        return replace(self.card, max_forwards=forwards, max_backwards=self.steps)
+
+    def __call__(self, problem: Problem) -> Images:
+        found, met = self._increase(problem)
+        if self.trials and met.any():
+            found[met] = reduce_pixels(problem[met], found[met], self.eps, self.trials)
+        return found
+
+    def _increase(self, problem: Problem) -> tuple[Images, Mask]:
+        """The first stage: adversarial images, and where there is one."""
+        found, adv = problem.images.clone(), problem.images.clone()
+        done = torch.zeros_like(adv[:, 0, 0, 0], dtype=torch.bool)
+        weights = hiding_weights(problem.images, self.distortion)
+        chosen = torch.zeros_like(weights, dtype=torch.bool)
+        rows = torch.arange(len(adv), device=adv.device)  # images still on their way
+        for step in range(self.steps):
+            part, x = problem[rows], adv[rows]
+            logits, grad = part.logits_and_gradient(x, part.goal.margin)
+            met = part.goal.met(logits)
+            found[rows[met]], done[rows[met]] = x[met], True
+            grad = keep_allowed(grad, torch.zeros_like(grad), part.allowed)
+            mask = self._with_more(chosen[rows], _PIXELS.total(grad.abs()) * weights[rows], step)
+            moved = into_ball(x - self._move(grad, mask), part.images, self.eps)
+            going = ~met & ((moved != x).flatten(1).any(dim=1) | (mask != chosen[rows]).any(dim=1))
+            adv[rows], chosen[rows] = moved, mask
+            rows = rows[going]
+            if not len(rows):
+                return found, done
+        part = problem[rows]
+        met = part.goal.met(part.logits(adv[rows]))  # the last step has no logits yet
+        found[rows[met]], done[rows[met]] = adv[rows[met]], True
+        return found, done
+
+    def _with_more(self, chosen: Tensor, score: Tensor, step: int) -> Tensor:
+        """The pixels chosen so far, and those of the largest score above zero."""
+        number = 1
+        if self.eps < _BOOST_BELOW:
+            number = min(step + 1, score.shape[1])
+        else:
+            score = score.masked_fill(chosen, 0)
+        count = torch.full_like(score[:, 0], number, dtype=torch.long)
+        return chosen | mask_largest(score, count, number)
+
+    def _move(self, grad: Images, mask: Tensor) -> Images:
+        """Half of ``eps`` for the value of the steepest gradient, the others in proportion."""
+        slope = grad * _PIXELS.spread(mask, grad)
+        steepest = slope.abs().amax(dim=(1, 2, 3), keepdim=True)
+        return self.eps / 2 * slope / steepest.where(steepest > 0, 1)
 
 
 def hiding_weights(images: Images, distortion: Distortion) -> Tensor:
-    """The weight of each pixel in the choice, (batch, pixel); all ones without a map."""
+    """How well a change hides at each pixel, (batch, pixel); all ones without a map.
+
+    The paper trains a network for this map. Two formulas replace it, both cheap and made from the
+    image alone: the HILL cost of steganography (Li, Wang, Huang, Li: A new cost function for
+    spatial image steganography. ICIP 2014) and the sigma-map of Croce and Hein.
+
+        busy   = |grey * KB| averaged over 3x3,    cost = 1 / busy averaged over 15x15
+        rho    = cost, scaled to [0, 1]            HILL
+        rho    = 1 - sigma, scaled to [0, 1]       sigma-map
+        weight = 1 - rho, less its 30th percentile, over the 75th percentile of that, in [0, 1],
+                 averaged over 3x3
+    """
     if distortion == "none":
         return torch.ones_like(images[:, 0]).flatten(1)
     precise = images.to(torch.promote_types(images.dtype, torch.float32))
@@ -89,7 +183,7 @@ def _scaled(values: Tensor) -> Tensor:
 
 
 def _mean(values: Tensor, size: int) -> Tensor:
-    """The mean over a square around each pixel; beyond the edge of the image there is nothing."""
+    """The mean over a square around each pixel, within the image."""
     return F.avg_pool2d(values, size, 1, size // 2, count_include_pad=False)
 
 
@@ -99,46 +193,39 @@ def _percentile(values: Tensor, percent: int) -> Tensor:
     return values.sort(dim=1).values[:, rank : rank + 1]
 
 
-# GreedyFool's second stage: put pixels back, the least changed first, and scale what is left.
-#
-#     candidate(a) = clip(x + a * eps * d / |d|_inf),    d the change without the pixel in question
-#
-# for a = 0.1, 0.2, ..., 1. The smallest ``a`` that fools is taken, with its scale, and the order is
-# made anew; where none does, the pixel stays and the next in the order is tried. An image is done
-# once the last of its pixels was tried, or a single one is left. Ten forward passes a pixel at
-# most.
-
-
-_PIXELS = Units("pixels")
-_TENTHS = 10
-_AT_ONCE = 5  # scales that are asked about together, for the sake of memory
-
-
 def reduce_pixels(problem: Problem, adv: Images, eps: float, trials: int) -> Images:
-    """Adversarial images with no more pixels; ``trials`` is how many to try to put back."""
+    """The second stage: restores pixels, the least changed first, and scales the other changes.
+
+        candidate(a) = clip(x + a * eps * d / |d|_inf),    d: the change without that pixel
+
+    for a = 0.1, 0.2, ..., 1. The smallest ``a`` that fools is kept with its scale, and pixels are
+    ordered again. Where none fools, the pixel stays and the next one is tried. An image is done
+    once its last pixel was tried, or when one pixel is left. At most ten forward passes per pixel.
+    ``trials`` bounds the number of pixels that are tried.
+    """
     adv = adv.clone()
     rows = torch.arange(len(adv), device=adv.device)  # images with pixels still to be tried
-    place = torch.zeros_like(rows)  # how many in the order were tried in vain
+    rank = torch.zeros_like(rows)  # index of the pixel to try, in the order
     for _ in range(trials):
         count = _PIXELS.count(adv[rows], problem.images[rows])
-        left = (place < count) & (count > 1)
-        rows, place = rows[left], place[left]
+        left = (rank < count) & (count > 1)
+        rows, rank = rows[left], rank[left]
         if not len(rows):
             break
         part = problem[rows]
-        delta = _without(adv[rows] - part.images, place, int(count.max()))
+        delta = _without(adv[rows] - part.images, rank, int(count.max()))
         shorter, met = _smallest_scale(part, delta, eps)
         adv[rows[met]] = shorter[met]
-        place = place + (~met).long()
+        rank = rank + (~met).long()
     return adv
 
 
-def _without(delta: Images, place: Tensor, most: int) -> Images:
-    """The change without the pixel that comes at ``place`` when the least changed come first."""
+def _without(delta: Images, rank: Tensor, most: int) -> Images:
+    """The change without one pixel: that at index ``rank`` in the order from the least changed."""
     size = _PIXELS.total(delta.abs())
     size = size.masked_fill(size == 0, torch.inf)
-    least, _ = find_largest(-size, place + 1, most, above=-torch.inf)
-    pixel = least.gather(1, place.unsqueeze(1))
+    least, _ = find_largest(-size, rank + 1, most, above=-torch.inf)
+    pixel = least.gather(1, rank.unsqueeze(1))
     kept = torch.ones_like(size, dtype=torch.bool).scatter_(1, pixel, False)
     return delta * _PIXELS.spread(kept, delta)
 
@@ -160,101 +247,3 @@ def _smallest_scale(problem: Problem, delta: Images, eps: float) -> tuple[Images
         if not len(rows):
             break
     return best, found
-
-
-_BOOST_BELOW = 128 / 255
-_SCALES = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class GreedyFool(Attack):
-    """Pixels of large gradient one after another, all moved together, then as few as will do.
-
-    Attributes:
-        eps: The most that a value may change, where pixel values run from 0 to 1.
-        steps: Give up on an image after this many steps of the first stage.
-        trials: The most pixels that the second stage tries to put back; 0 to leave it out.
-        distortion: Where changes hide: "none" for anywhere, the "hill" cost, or the "sigma" map.
-    """
-
-    card: ClassVar[Card] = Card(
-        name="greedyfool",
-        title="GreedyFool",
-        norm="l0",
-        unit="pixels",
-        kind="minimal",
-        access="gradients",
-        targeted=True,
-        masked=True,
-        paper="arXiv:2010.13773",
-        revision=2,
-        differences=(
-            "The paper's distortion map comes from a network trained on ImageNet; a formula "
-            "stands in for it. An image without structure has weight 1 everywhere.",
-            "The weight is averaged over 3 x 3 pixels; the authors' code averages along the "
-            "rows of the flattened image, across their ends.",
-            "The scales of the second stage are tenths of `eps`; the authors' are multiples of "
-            "`eps / 10` in whole levels of the 8-bit grid, 0 among them.",
-            "Targets come with the margin of the goal; the paper describes them, the published "
-            "code leaves them out.",
-            "The label left is that of the goal.",
-            "An image that nothing moves any more is given up.",
-            "The variant for transfer, which goes on to a margin, is left out.",
-        ),
-    )
-
-    eps: float = pixel_distance(1.0)
-    steps: int = setting(1000, least=1)
-    trials: int = setting(3000, least=0)
-    distortion: Distortion = "none"
-
-    def facts(self) -> Card:
-        forwards = self.steps + 1 + _SCALES * self.trials
-        return replace(self.card, max_forwards=forwards, max_backwards=self.steps)
-
-    def __call__(self, problem: Problem) -> Images:
-        found, met = self._increase(problem)
-        if self.trials and met.any():
-            found[met] = reduce_pixels(problem[met], found[met], self.eps, self.trials)
-        return found
-
-    def _increase(self, problem: Problem) -> tuple[Images, Mask]:
-        """The first stage: adversarial images, and where there is one."""
-        found, adv = problem.images.clone(), problem.images.clone()
-        done = torch.zeros_like(adv[:, 0, 0, 0], dtype=torch.bool)
-        weights = hiding_weights(problem.images, self.distortion)
-        chosen = torch.zeros_like(weights, dtype=torch.bool)
-        rows = torch.arange(len(adv), device=adv.device)  # images still on their way
-        for step in range(self.steps):
-            part, x = problem[rows], adv[rows]
-            logits, grad = part.logits_and_gradient(x, part.goal.margin)
-            met = part.goal.met(logits)
-            found[rows[met]], done[rows[met]] = x[met], True
-            grad = keep_allowed(grad, torch.zeros_like(grad), part.allowed)
-            mask = self._with_more(chosen[rows], _PIXELS.total(grad.abs()) * weights[rows], step)
-            moved = into_ball(x - self._move(grad, mask), part.images, self.eps)
-            going = ~met & ((moved != x).flatten(1).any(dim=1) | (mask != chosen[rows]).any(dim=1))
-            adv[rows], chosen[rows] = moved, mask
-            rows = rows[going]
-            if not len(rows):
-                return found, done
-        part = problem[rows]
-        met = part.goal.met(part.logits(adv[rows]))  # the last step was not looked at yet
-        found[rows[met]], done[rows[met]] = adv[rows[met]], True
-        return found, done
-
-    def _with_more(self, chosen: Tensor, score: Tensor, step: int) -> Tensor:
-        """The pixels chosen so far, and those of the largest score above zero."""
-        number = 1
-        if self.eps < _BOOST_BELOW:
-            number = min(step + 1, score.shape[1])
-        else:
-            score = score.masked_fill(chosen, 0)
-        count = torch.full_like(score[:, 0], number, dtype=torch.long)
-        return chosen | mask_largest(score, count, number)
-
-    def _move(self, grad: Images, mask: Tensor) -> Images:
-        """Half of ``eps`` for the value of the steepest gradient, the others in proportion."""
-        slope = grad * _PIXELS.spread(mask, grad)
-        steepest = slope.abs().amax(dim=(1, 2, 3), keepdim=True)
-        return self.eps / 2 * slope / steepest.where(steepest > 0, 1)

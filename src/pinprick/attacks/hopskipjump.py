@@ -1,4 +1,4 @@
-"""HopSkipJump: along the boundary towards the clean image, its slope guessed from classes alone.
+"""HopSkipJump: along the boundary towards the clean image, its slope estimated from classes alone.
 
 Chen, Jordan, Wainwright: HopSkipJumpAttack: a query-efficient decision-based attack. IEEE S&P 2020.
 
@@ -12,7 +12,7 @@ Then, with d the number of elements,
 ``phi`` is 1 where the model is fooled and -1 elsewhere, ``u`` are random directions, B_t is
 B_1 * sqrt(t), delta is 0.1 at first and then |x' - x| / d. The step begins at |x_t - x| / sqrt(t)
 and is halved until it fools. The boundary is found by bisection to d^(-3/2) of the way (d^-2 for
-linf). Forward passes alone, of which the class is all that is looked at.
+linf). Only forward passes, of which only the class is used.
 """
 
 import math
@@ -30,99 +30,25 @@ from pinprick.problem import Problem
 from pinprick.settings import setting
 from pinprick.types import Counts, Images, Labels, Mask, PerImage
 
-# The two searches of HopSkipJump: back to the boundary, and a step away from it.
-#
-# Both go in lock-step, one question for each image at a time, and give images that were asked
-# about. ``left`` is how many questions each image has, and goes down with every one.
-
-
 Norm = Literal["l2", "linf"]
-
-
-def distance(adv: Images, images: Images, norm: Norm) -> PerImage:
-    """How far ``adv`` is from the clean images, in double precision."""
-    change = (adv - images).double().flatten(1)
-    return change.square().sum(dim=1).sqrt() if norm == "l2" else change.abs().amax(dim=1)
-
-
-def to_boundary(
-    problem: Problem, adv: Images, norm: Norm, halvings: int, left: Counts, go: Mask
-) -> Images:
-    """The image nearest to the clean one that fools on the way there, by bisection, where ``go``.
-
-    The way is a straight line in l2. In linf it is that of the largest changes cut off: all that
-    differ by more than a bound are set to it, and the bound is what falls.
-    """
-    near, images = adv.clone(), problem.images
-    reach = distance(adv, images, norm)
-    low, high = torch.zeros_like(reach), torch.ones_like(reach)
-    rows = (go & (left > 0)).nonzero().flatten()
-    for _ in range(halvings):
-        if not len(rows):
-            break
-        part, middle = problem[rows], (low[rows] + high[rows]) / 2
-        tried = _on_the_way(adv[rows], part.images, norm, middle, reach[rows])
-        met = part.goal.met(part.logits(tried))
-        near[rows[met]] = tried[met]
-        low[rows] = torch.where(met, low[rows], middle)
-        high[rows] = torch.where(met, middle, high[rows])
-        left[rows] -= 1
-        rows = rows[(left[rows] > 0) & ~part.refused]
-    return near
-
-
-def leap(
-    problem: Problem,
-    adv: Images,
-    direction: Images,
-    size: PerImage,
-    halvings: int,
-    left: Counts,
-    reserve: int,
-) -> tuple[Images, Mask]:
-    """The first of ever smaller steps along ``direction`` that fools, and where there is one.
-
-    ``reserve`` questions are left over.
-    """
-    moved, fools = adv.clone(), torch.zeros_like(left, dtype=torch.bool)
-    rows, size = (left > reserve).nonzero().flatten(), size.to(adv.dtype).view(-1, 1, 1, 1)
-    for halving in range(halvings):
-        if not len(rows):
-            break
-        part = problem[rows]
-        tried = (adv[rows] + size[rows] / 2**halving * direction[rows]).clamp(0, 1)
-        met = part.goal.met(part.logits(tried))
-        moved[rows[met]], fools[rows] = tried[met], met
-        left[rows] -= 1
-        rows = rows[~met & (left[rows] > reserve) & ~part.refused]
-    return moved, fools
-
-
-def _on_the_way(
-    adv: Images, images: Images, norm: Norm, share: PerImage, reach: PerImage
-) -> Images:
-    """What lies at a share of the way from the clean images to ``adv``."""
-    if norm == "linf":
-        bound = (share * reach).to(adv.dtype).view(-1, 1, 1, 1)
-        return adv.clamp(images - bound, images + bound).clamp(0, 1)
-    return (images + share.to(adv.dtype).view(-1, 1, 1, 1) * (adv - images)).clamp(0, 1)
-
-
 _FIRST_DELTA = 0.1
+_ELEMENTS = 2**21  # of the images in one pass, or as many images as there are in the problem
+_DRAWN = 2**16  # elements of an image's directions that are drawn together
+_BLOCK = 16  # directions drawn together at most
 
 
 @dataclass(frozen=True, kw_only=True)
 class HopSkipJump(Attack):
-    """Steps along the boundary, in a direction that many small questions agree on.
+    """Steps along the boundary, in a direction estimated from many queries.
 
     Attributes:
         norm: What is kept small, "l2" or "linf".
-        steps: How many steps are made at most.
-        queries: How often the model is asked about an image at most, in all.
-        samples: Questions for the first estimate, B_1 above.
-        most_samples: Questions for one estimate at most.
-        gamma: How coarse the bisection is, in units of the paper's.
-        tries: How often noise is tried at most, to find an image that fools.
+        steps: Number of steps at most.
+        queries: Queries per image at most, in all.
+        samples: Queries of the first estimate, B_1 above.
+        most_samples: Queries of one estimate at most.
+        gamma: Tolerance of the bisection, in units of the paper's.
+        tries: Noisy images that are tried at most, to find one that fools.
     """
 
     card: ClassVar[Card] = Card(
@@ -217,25 +143,80 @@ class HopSkipJump(Attack):
         return (self.gamma * reach / elements).clamp_min(least)
 
     def _offer(self, best: Best, rows: Labels, problem: Problem, adv: Images) -> PerImage:
-        """Keep the images that are nearer than before; how far they are."""
+        """Save the images that are nearer than before; return their distances."""
         cost = distance(adv, problem.images, self.norm)
         best.offer(adv, cost, torch.ones_like(rows, dtype=torch.bool), rows)
         return cost
 
 
-# Which way the boundary bends, from the classes of images around a point of it.
-#
-#     g = sum over b of (phi_b - mean phi) * u_b        phi_b = 1 where x + delta * u_b fools, else
-# -1
-#
-# ``u_b`` are random directions of length one, less what the box cuts off. Where all of them fool,
-# or none does, the mean is not taken off. Directions come in blocks of a size that depends on the
-# images' alone, and are added up one after another, so that a batch gives what its images give.
+def distance(adv: Images, images: Images, norm: Norm) -> PerImage:
+    """How far ``adv`` is from the clean images, in double precision."""
+    change = (adv - images).double().flatten(1)
+    return change.square().sum(dim=1).sqrt() if norm == "l2" else change.abs().amax(dim=1)
 
 
-_ELEMENTS = 2**21  # of the images in one pass, or as many images as there are in the problem
-_DRAWN = 2**16  # elements of an image's directions that are drawn together
-_BLOCK = 16  # directions drawn together at most
+def to_boundary(
+    problem: Problem, adv: Images, norm: Norm, halvings: int, left: Counts, go: Mask
+) -> Images:
+    """The image nearest to the clean one that fools on the way there, by bisection, where ``go``.
+
+    The way is a straight line in l2. In linf every change above a bound is set to the bound, and
+    the bound falls. Images move in lock-step, one query per image at a time. ``left`` is the number
+    of queries that each image has left, and falls with every query.
+    """
+    near, images = adv.clone(), problem.images
+    reach = distance(adv, images, norm)
+    low, high = torch.zeros_like(reach), torch.ones_like(reach)
+    rows = (go & (left > 0)).nonzero().flatten()
+    for _ in range(halvings):
+        if not len(rows):
+            break
+        part, middle = problem[rows], (low[rows] + high[rows]) / 2
+        tried = _on_the_way(adv[rows], part.images, norm, middle, reach[rows])
+        met = part.goal.met(part.logits(tried))
+        near[rows[met]] = tried[met]
+        low[rows] = torch.where(met, low[rows], middle)
+        high[rows] = torch.where(met, middle, high[rows])
+        left[rows] -= 1
+        rows = rows[(left[rows] > 0) & ~part.refused]
+    return near
+
+
+def leap(
+    problem: Problem,
+    adv: Images,
+    direction: Images,
+    size: PerImage,
+    halvings: int,
+    left: Counts,
+    reserve: int,
+) -> tuple[Images, Mask]:
+    """The first of ever smaller steps along ``direction`` that fools, and where there is one.
+
+    ``left`` falls with every query, as in ``to_boundary``, but not below ``reserve``.
+    """
+    moved, fools = adv.clone(), torch.zeros_like(left, dtype=torch.bool)
+    rows, size = (left > reserve).nonzero().flatten(), size.to(adv.dtype).view(-1, 1, 1, 1)
+    for halving in range(halvings):
+        if not len(rows):
+            break
+        part = problem[rows]
+        tried = (adv[rows] + size[rows] / 2**halving * direction[rows]).clamp(0, 1)
+        met = part.goal.met(part.logits(tried))
+        moved[rows[met]], fools[rows] = tried[met], met
+        left[rows] -= 1
+        rows = rows[~met & (left[rows] > reserve) & ~part.refused]
+    return moved, fools
+
+
+def _on_the_way(
+    adv: Images, images: Images, norm: Norm, share: PerImage, reach: PerImage
+) -> Images:
+    """The images at a share of the way from the clean images to ``adv``."""
+    if norm == "linf":
+        bound = (share * reach).to(adv.dtype).view(-1, 1, 1, 1)
+        return adv.clamp(images - bound, images + bound).clamp(0, 1)
+    return (images + share.to(adv.dtype).view(-1, 1, 1, 1) * (adv - images)).clamp(0, 1)
 
 
 def estimate_gradient(
@@ -250,18 +231,24 @@ def estimate_gradient(
 ) -> Images:
     """The direction in which ``adv`` goes on to fool: of length one in l2, signs in linf.
 
+        g = sum over b of (phi_b - mean phi) * u_b    phi_b: 1 where x + delta * u_b fools, else -1
+
+    ``u_b`` are random directions of length one, clipped by the box. If all of them fool, or none,
+    the mean is not subtracted. Directions come in blocks whose size depends on the shape of the
+    images alone and are summed in order, so that a batch gives what its images give.
+
     Args:
         problem: The images.
-        adv: Points on the boundary, one for each.
+        adv: Points on the boundary, one per image.
         norm: What is kept small; the directions are normal for l2 and uniform for linf.
-        delta: How far away the model is asked, in l2.
-        samples: How often, at least once.
-        most: A bound on the samples, which saves asking the device for it.
-        step: The number of the estimate, for other random numbers each time.
+        delta: Distance of the queried points from ``adv``, in l2.
+        samples: Queries per image, at least one.
+        most: A bound on the samples, which avoids waiting for the device.
+        step: Number of the estimate; each has its own random numbers.
     """
     wide = adv.to(torch.promote_types(adv.dtype, torch.float32))
     far = delta.to(wide.dtype).view(-1, 1, 1, 1, 1)
-    told, plain = torch.zeros_like(wide), torch.zeros_like(wide)
+    signed, plain = torch.zeros_like(wide), torch.zeros_like(wide)
     balance = torch.zeros_like(samples)
     for numbers, directions in _directions(problem, norm, wide, most, step):
         tried = (wide.unsqueeze(1) + far * directions).clamp(0, 1).to(adv.dtype)
@@ -274,10 +261,10 @@ def estimate_gradient(
         signs[rows, which] = 2 * met.long() - 1
         balance = balance + signs.sum(dim=1)
         for one, sign in zip(directions.unbind(dim=1), signs.unbind(dim=1), strict=True):
-            told += sign.view(-1, 1, 1, 1) * one
+            signed += sign.view(-1, 1, 1, 1) * one
             plain += sign.abs().view(-1, 1, 1, 1) * one
     mean = (balance / samples).to(wide.dtype).view(-1, 1, 1, 1)
-    gradient = torch.where(mean.abs() == 1, told, told - mean * plain)
+    gradient = torch.where(mean.abs() == 1, signed, signed - mean * plain)
     if norm == "linf":
         return gradient.sign().to(adv.dtype)
     return (gradient / _length(gradient)).to(adv.dtype)

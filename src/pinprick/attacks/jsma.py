@@ -30,6 +30,8 @@ from pinprick.problem import Problem
 from pinprick.settings import setting
 from pinprick.types import Images, Labels, Logits
 
+_CHUNK = 128  # elements that are paired with all others at a time
+
 
 @dataclass(frozen=True, kw_only=True)
 class JSMA(Attack):
@@ -157,25 +159,17 @@ class JSMA(Attack):
         return flat.scatter(1, place, moved).view_as(adv)
 
 
-# The best pair of features among D, exactly, and in memory linear in D.
-#
-# With gains ``a`` and ``c`` of each feature, the best pair has the largest
-#
-#     (a_p + a_q) * (c_p + c_q),      both sums above zero.
-#
-# Putting in place of p a feature whose gains are no smaller never makes this smaller. A feature
-# that is outside the first two Pareto layers has two such features above it, one of which is not q.
-# So the best pair lies within these two layers, which hold some dozens of features out of
-# thousands.
-
-
-_CHUNK = 128  # features that are paired with all others at a time
-
-
 def best_pair(a: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """The places of the best pair in each row, (batch, 2), and its worth; minus infinity if none.
+    """The indices of the best pair in each row, (batch, 2), and its score; minus infinity if none.
 
-    Features whose gains are minus infinity take no part.
+    With gains ``a`` and ``c`` of each element, the best pair has the largest
+
+        (a_p + a_q) * (c_p + c_q),      both sums above zero.
+
+    Replacing p by an element whose gains are no smaller never lowers this. An element outside the
+    first two Pareto layers has two such elements above it, one of which is not q. So the best pair
+    lies within these two layers, which hold some dozens of elements out of thousands. The answer is
+    exact, in memory linear in the number of elements. Gains of minus infinity take no part.
     """
     places, there = two_layers(a, c)
     a = a.gather(1, places).masked_fill(~there, -torch.inf)
@@ -198,10 +192,10 @@ def best_pair(a: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def two_layers(a: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """The features of the first two Pareto layers of each row, and which of them are there."""
+    """The elements of the first two Pareto layers of each row, and which entries are filled."""
     order = c.argsort(dim=1, descending=True, stable=True)
     order = order.gather(1, a.gather(1, order).argsort(dim=1, descending=True, stable=True))
-    gain = c.gather(1, order)  # by a, of equal ones by c, so what is above comes before
+    gain = c.gather(1, order)  # sorted by a, ties by c, so dominating elements come first
     first = _rises(gain)
     second = _rises(gain.masked_fill(first, -torch.inf))
     layers = first | second

@@ -1,4 +1,4 @@
-"""OnePixel: differential evolution of where a few pixels lie and what colours they have.
+"""OnePixel: differential evolution of the positions and colours of a few pixels.
 
 Su, Vargas, Sakurai: One pixel attack for fooling deep neural networks. IEEE Transactions on
 Evolutionary Computation, 2019.
@@ -8,7 +8,7 @@ Evolutionary Computation, 2019.
     X[i]     = child_i if its fitness is better, index by index
 
 An individual overwrites its k pixels. Its fitness is the probability of the label, which is to
-fall, or of the target, which is to rise. One forward pass an individual, scores alone: at most
+fall, or of the target, which is to rise. One forward pass per individual, scores alone: at most
 N * (generations + 1). An image leaves with the first individual that fools.
 """
 
@@ -28,7 +28,8 @@ from pinprick.problem import Problem
 from pinprick.settings import setting
 from pinprick.types import Counts, Images, Labels, Mask
 
-_BLOCK = 64  # individuals of an image that are asked about before it may leave
+_BLOCK = 64  # individuals per image that are queried before it may leave
+_MIDDLE, _SPREAD = 128 / 255, 127 / 255  # of the colours at the start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +37,12 @@ class OnePixel(Attack):
     """A population of few-pixel changes for each image, bred by differences.
 
     Attributes:
-        k: How many pixels may change, or "smallest" to seek the fewest for each image.
+        k: Number of pixels that may change, or "smallest" to seek the fewest for each image.
         population: Number of individuals, N.
-        generations: How often they are bred.
+        generations: Number of generations after the first.
         factor: Weight of the difference, F.
         strategy: "rand1" breeds from a random individual, as in the paper, "best1" from the best.
-        rounds: How many k are tried for an image at most, where the smallest is sought.
+        rounds: Values of k that are tried per image at most, if k is "smallest".
     """
 
     card: ClassVar[Card] = Card(
@@ -147,16 +148,12 @@ def _pick(
     return torch.where((loss < torch.inf).view(-1, 1, 1, 1), adv, problem.images)
 
 
-# Individuals of OnePixel: drawn, bred, and painted into images.
-#
-# An individual is k rows of genes in [0, 1]: how far down, how far across, and a colour.
-
-
-_MIDDLE, _SPREAD = 128 / 255, 127 / 255  # of the colours at the start
-
-
 def draw_genes(problem: Problem, population: int, k: int, use: str) -> Tensor:
-    """A population for each image, (batch, individual, pixel, gene): anywhere, of any colour."""
+    """A population for each image, (batch, individual, pixel, gene).
+
+    An individual is k rows of genes in [0, 1]: how far down, how far across, and a colour. Any
+    position and any colour may be drawn.
+    """
     channels = problem.images.shape[1]  # pixels come first in a draw, lest it depend on k
     place = problem.rng.uniform(k, population, 2, step=0, use=f"{use}, places")
     colour = problem.rng.normal(k, population, channels, step=0, use=f"{use}, colours")
@@ -165,9 +162,9 @@ def draw_genes(problem: Problem, population: int, k: int, use: str) -> Tensor:
 
 
 def plant(problem: Problem, genes: Tensor, frame: Tensor) -> Tensor:
-    """The population with the pixels of the start as its first individual, where there is one.
+    """The population with the pixels of the start, if any, as its first individual.
 
-    Those that changed most come first; where there are fewer than k, the first is repeated.
+    Pixels that changed most come first. If there are fewer than k, the first is repeated.
     """
     start, images = problem.begin, problem.images
     size = (start - images).abs().amax(dim=1).flatten(1)

@@ -1,4 +1,4 @@
-"""SAPF: how far each element goes and whether it goes at all, as two factors of the change.
+"""SAPF: the change as a product of sizes and binary gates.
 
 Fan, Wu, Li, Zhang, Li, Li, Yang: Sparse adversarial attack via perturbation factorization.
 ECCV 2020.
@@ -6,16 +6,16 @@ ECCV 2020.
     d = e * G,   G in {0, 1}^D
     minimise   |d|_2^2 + c * max(margin(f(x + d)), 0) + w * sum over groups |G_g|_2,   sum G = k
 
-by turns, from ``G = 1`` and ``e = 0``, with ``g`` the gradient of the ``max``, for one ``c`` after
+in turns, from ``G = 1`` and ``e = 0``, with ``g`` the gradient of the ``max``, for one ``c`` after
 another:
 
     e = e - s * (2 e G^2 + c g G)                                    ``steps`` times
     G = one step of ADMM with the pull 2 G e^2 + c g e               ``gate_steps`` times
     e as above, with the k largest G at 1 and the others at 0        ``tune_steps`` times
 
-The steps ``s`` shrink (``decay``). How the gates are driven to zero or one is in ``gates.py``. The
-weight ``c`` is searched for, image by image: ten times as much as long as none has fooled, then the
-middle of the bracket. One forward and one backward pass a step.
+The steps ``s`` shrink (``decay``). ``Gates`` shows how gates are driven to zero or one. The weight
+``c`` is searched for each image: multiplied by ten until it fools, then the middle of the bracket.
+One forward and one backward pass per step.
 """
 
 import math
@@ -36,31 +36,33 @@ from pinprick.problem import Problem
 from pinprick.settings import setting
 from pinprick.types import Counts, Images, Logits, Mask, PerImage
 
-_GROWTH = 10.0  # how many times as much of c is next as long as none has fooled
+_GROWTH = 10.0  # factor of c until an image is fooled
+_MOST, _MOST_GROUPS, _MOST_SUM = 20.0, 100.0, 0.01  # largest penalties
+_SIZE = 3072  # elements of the image that the penalty of the sum is given for
 
 
 @dataclass(frozen=True, kw_only=True)
 class SAPF(Attack):
-    """Sizes and binary gates of the change by turns, the gates by ADMM, at k elements.
+    """Sizes and binary gates of the change in turns, the gates by ADMM, at k elements.
 
     Attributes:
-        k: How many elements may change, or "smallest" to seek the fewest for each image.
+        k: Number of elements that may change, or "smallest" to seek the fewest for each image.
         steps: Steps on the sizes, before each choice of the gates.
         gate_steps: Steps of ADMM on the gates.
-        turns: How often sizes and gates take turns.
+        turns: Number of turns of sizes and gates.
         tune_steps: Steps on the sizes of the chosen elements, at the end.
-        searches: How many weights ``c`` are tried for each image.
+        searches: Weights ``c`` that are tried per image.
         weight: The first ``c``.
         step_size: The first step.
-        decay: What is left of the step after every ``decay_every`` steps.
-        decay_every: How many steps lie between two decays.
-        least_step: The step at which it shrinks no more.
+        decay: Factor of the step after every ``decay_every`` steps.
+        decay_every: Steps between two decays.
+        least_step: The smallest step.
         rho: The first penalty of a gate for being neither zero nor one.
-        rho_sum: The first penalty for an open gate too many, in an image of 3072 elements.
-        rho_growth: How many times as large both are after a step.
+        rho_sum: The first penalty per open gate too many, in an image of 3072 elements.
+        rho_growth: Factor of both penalties per step.
         group: Side of a group, in pixels.
-        group_weight: What a group pays for the length of its gates, ``w`` above.
-        rounds: How many k are tried for an image at most, where the smallest is sought.
+        group_weight: Weight of the length of a group's gates, ``w`` above.
+        rounds: Values of k that are tried per image at most, if k is "smallest".
     """
 
     card: ClassVar[Card] = Card(
@@ -190,36 +192,29 @@ class SAPF(Attack):
         return max(self.step_size * self.decay ** (step // self.decay_every), self.least_step)
 
 
-# Which elements are to change: gates between shut and open, driven to one or the other by ADMM.
-#
-# Wu, Ghanem: lp-box ADMM: a versatile framework for integer programming. TPAMI 2019.
-#
-# A vector is binary where it lies both in the cube [0, 1]^n and on the sphere around (1/2, ...,
-# 1/2) through the corners of that cube. So the gates ``G`` have a copy in each, a third that pays
-# for its groups, and a multiplier for each copy and for the sum:
-#
-#     y1 = cube(G + z1 / r),   y2 = sphere(G + z2 / r),   y3 = shrink(G + z3 / r)
-#     G  = G - s * (pull + sum_i (z_i + r (G - y_i)) + z4 + r4 (sum G - k))
-#     z_i += r (G - y_i),      z4 += r4 (sum G - k)
-#
-# The penalties ``r`` and ``r4`` grow from step to step, until neither the copies nor k can be left.
-
-
-_MOST, _MOST_GROUPS, _MOST_SUM = 20.0, 100.0, 0.01  # where the penalties end
-_SIZE = 3072  # elements of the image that the penalty of the sum is given for
-
-
 class Gates:
-    """A gate for each element, with its copies and multipliers; all begin open.
+    """A gate for each element, driven to zero or one by ADMM; all begin open.
+
+    Wu, Ghanem: lp-box ADMM: a versatile framework for integer programming. TPAMI 2019.
+
+    A vector is binary if it lies both in the cube [0, 1]^n and on the sphere around (1/2, ..., 1/2)
+    through the corners of the cube. So the gates ``G`` have a copy in each, a third with shrunk
+    groups, and a multiplier for each copy and for the sum:
+
+        y1 = cube(G + z1 / r),   y2 = sphere(G + z2 / r),   y3 = shrink(G + z3 / r)
+        G  = G - s * (pull + sum_i (z_i + r (G - y_i)) + z4 + r4 (sum G - k))
+        z_i += r (G - y_i),      z4 += r4 (sum G - k)
+
+    The penalties ``r`` and ``r4`` grow from step to step, which enforces the copies and k.
 
     Attributes:
-        values: How far each is open; zero where nothing may change.
+        values: How far each gate is open; zero where nothing may change.
 
     Args:
         free: One where values may change, zero elsewhere.
-        k: How many gates of each image are to be open.
+        k: Number of gates per image that are to be open.
         group: Side of a group, in pixels.
-        group_weight: What a group pays for the length of its gates.
+        group_weight: Weight of the length of a group's gates.
     """
 
     def __init__(self, free: Tensor, k: Counts, group: int, group_weight: float) -> None:
@@ -271,13 +266,10 @@ def _wide(values: PerImage) -> Tensor:
     return values.view(-1, 1, 1, 1)
 
 
-# How far each element goes: gradient descent on the length of the change and the hinge.
-
-
 def resize(
     problem: Problem, sizes: Tensor, gates: Tensor, weight: PerImage, step_size: float
 ) -> tuple[Tensor, Images, Logits]:
-    """The sizes after a step, and the image before it with what the model says of it."""
+    """The sizes after a gradient step, and the image before it with its logits."""
     adv, logits, pull = ask(problem, sizes * gates, weight)
     return sizes - step_size * (2 * sizes * gates.square() + pull * gates), adv, logits
 
@@ -291,6 +283,6 @@ def ask(problem: Problem, change: Tensor, weight: PerImage) -> tuple[Images, Log
     moved = images.to(change.dtype) + change
     adv = torch.where(change == 0, images, moved.clamp(0, 1).to(images.dtype))
     logits, grad = problem.logits_and_gradient(adv, goal.margin)
-    push = torch.where(goal.margin(logits) >= 0, weight, 0)  # a tie is pushed on
+    push = torch.where(goal.margin(logits) >= 0, weight, 0)  # a tie counts as not fooled
     inside = (moved >= 0) & (moved <= 1)
     return adv, logits, push.view(-1, 1, 1, 1) * grad.to(change.dtype).where(inside, 0)

@@ -4,13 +4,13 @@ Croce, Andriushchenko, Singh, Flammarion, Hein: Sparse-RS: a versatile framework
 sparse black-box adversarial attacks. AAAI 2022.
 
     M_0     = k random pixels, each channel 0 or 1 at random
-    M_{i+1} = M_i with m of its pixels put back and m others taken in, at random corners,
+    M_{i+1} = M_i with m of its pixels restored and m others added, at random corners,
               if that lowers the loss; otherwise M_i
 
 ``m = max(1, floor(a_i * k))``, where ``a_i`` falls from ``alpha`` to ``alpha / 20`` as the queries
 are spent. A pixel that comes in alone (m = 1) gets a colour other than its own. The loss is the
 margin where a label is to be left and the cross-entropy where a target is to be reached. One
-forward pass a query, scores alone. An image leaves the batch as soon as it fools.
+forward pass per query, scores alone. An image leaves the batch as soon as it fools.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from pinprick.types import Counts, Images, Mask, PerImage
 
 _QUERIES = {"label": 10_000, "target": 100_000}  # the paper's, by the goal
 _ALPHA = {"label": 0.3, "target": 0.1}
-_DIVISORS = (  # from this many ten-thousandths of the queries on, alpha is divided by so much
+_DIVISORS = (  # from this many ten-thousandths of the queries on, alpha is divided by the second
     (8001, 20),
     (6001, 15),
     (4001, 12),
@@ -44,6 +44,8 @@ _DIVISORS = (  # from this many ten-thousandths of the queries on, alpha is divi
     (1, 2),
     (0, 1),
 )
+_PATTERNS = 16  # channels of a pixel among which at least one is flipped
+_ABOVE_ZERO = 2**-25  # half a step of the random numbers, so that no key is zero
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,7 @@ class SparseRS(Attack):
     """Random swaps in a set of k pixels at corners of their colours, kept where they help.
 
     Attributes:
-        k: How many pixels may change, or "smallest" to seek the fewest for each image.
+        k: Number of pixels that may change, or "smallest" to seek the fewest for each image.
         queries: Most queries per image, for each k that is tried; None for the paper's, 10,000
             where a label is to be left and 100,000 where a target is to be reached.
         alpha: Share of the k pixels that is swapped at first; None for the paper's, 0.3 where a
@@ -60,7 +62,7 @@ class SparseRS(Attack):
         loss: "margin" or "cross_entropy"; None for the paper's, the first where a label is to be
             left and the second where a target is to be reached.
         unit: Whether k counts "pixels" or "elements", which the authors call features.
-        rounds: How many k are tried for an image at most, where the smallest is sought.
+        rounds: Values of k that are tried per image at most, if k is "smallest".
     """
 
     card: ClassVar[Card] = Card(
@@ -149,17 +151,6 @@ class SparseRS(Attack):
         return alpha / next(divisor for start, divisor in _DIVISORS if spent >= start)
 
 
-# The random operators of Sparse-RS: the set it begins with, a swap in it, and the colours.
-#
-# Images are seen as (batch, channel, unit): for elements there is one channel, and a unit for each
-# value. A random key for each unit decides: the largest keys inside the set go, the largest outside
-# come in, which draws both sets without replacement.
-
-
-_PATTERNS = 16  # channels of a pixel among which at least one is flipped
-_ABOVE_ZERO = 2**-25  # half a step of the random numbers, so that no key is zero
-
-
 @dataclass(frozen=True)
 class SwapState(BatchRows):
     """Images in the making.
@@ -199,7 +190,11 @@ class SwapPlan(BatchRows):
 
 
 class Swaps(BatchRows):
-    """Proposals for each image of a problem, from its own random numbers.
+    """The random operators: the first set, a swap in it, and its colours, for each image.
+
+    Images have the shape (batch, channel, unit); elements have one channel and one unit per value.
+    A random key per unit decides: the largest keys inside the set leave and the largest outside
+    enter, which draws both without replacement.
 
     Attributes:
         problem: The images.
@@ -207,8 +202,8 @@ class Swaps(BatchRows):
     Args:
         problem: The images.
         units: What the set is made of.
-        k: How many units are in it; as many as may change, where those are fewer.
-        trial: Tells the random numbers of one search from those of another.
+        k: Number of units in it; as many as may change if those are fewer.
+        trial: Gives each search its own random numbers.
     """
 
     SHARED = ("_channel",)
@@ -230,8 +225,8 @@ class Swaps(BatchRows):
     def begin(self, near: Images) -> SwapState:
         """A set of k units at random corners; those that ``near`` changed come first, as there.
 
-        Where it changed fewer than k, the others stay as they are until they are swapped, so that
-        the first question is about ``near`` itself.
+        Where it changed fewer than k, the others stay clean until they are swapped, so that the
+        first query is ``near`` itself.
         """
         found = self._units.planes(near)
         changed = (found != self._clean).any(dim=1)
@@ -243,7 +238,7 @@ class Swaps(BatchRows):
         return SwapState(torch.where(begun.unsqueeze(1), found, adv), members)
 
     def propose(self, state: SwapState, share: float, step: int) -> SwapState:
-        """The set with a share of its units put back and as many others taken in."""
+        """The set with a share of its units restored and as many others added."""
         if self._plan is None or share != self._plan.share:
             self._plan = self._planned(share)
         plan = self._plan

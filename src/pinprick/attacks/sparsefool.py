@@ -9,10 +9,10 @@ Modas, Moosavi-Dezfooli, Frossard: SparseFool: a few pixels make a big differenc
     stop where  clip(x + (1 + overshoot) * (x_{i+1} - x))  fools
 
 The elements before the last are those whose gains ``|w| * room``, added up in the order of ``|w|``,
-do not reach the plane (``plane.py``): one sort and one cumulative sum, where the authors' code
-takes a step in Python for each element. A round costs two forward passes and a backward pass for
-each rival class for every step of DeepFool (``crossing.py``; two to five as a rule), and two
-forward and one backward pass more.
+do not reach the plane (``to_plane``): one sort and one cumulative sum, where the authors' code
+takes a step in Python per element. A round costs two forward passes and a backward pass per rival
+class for every step of DeepFool (``cross``; usually two to five), and two more forward passes and
+one more backward pass.
 """
 
 from collections.abc import Callable
@@ -30,6 +30,10 @@ from pinprick.problem import Problem
 from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Labels, Logits, PerImage
 
+_SHORTEST = 1e-4  # length of a step at least
+_BEYOND = 1e-3  # how far behind the plane the last element aims
+_LEAST_MOVE = 1e-4  # the least that the last element moves
+
 
 @dataclass(frozen=True, kw_only=True)
 class SparseFool(Attack):
@@ -38,10 +42,10 @@ class SparseFool(Attack):
     Attributes:
         lam: How far behind DeepFool's boundary the plane is put, ``lambda``: 1 on it, more for
             fewer rounds and more elements.
-        steps: Give up on an image after this many rounds.
+        steps: Number of rounds per image at most.
         overshoot: How much further than the plane, and than DeepFool's boundary, is tried.
         eps: The most that a value may change, where pixel values run from 0 to 1.
-        candidates: How many classes DeepFool looks at, the label among them.
+        candidates: Number of classes that DeepFool considers, with the label.
         deepfool_steps: The most steps of DeepFool in a round.
     """
 
@@ -89,7 +93,7 @@ class SparseFool(Attack):
             across, reached = cross(
                 part, x, self.candidates - 1, self.deepfool_steps, self.overshoot
             )
-            normal = part.gradient(across, lead_of(reached, part.goal.labels))
+            normal = part.gradient(across, logit_difference(reached, part.goal.labels))
             normal = keep_allowed(normal, torch.zeros_like(normal), part.allowed)
             low = into_ball(torch.zeros_like(x), part.images, self.eps)
             high = into_ball(torch.ones_like(x), part.images, self.eps)
@@ -108,12 +112,6 @@ class SparseFool(Attack):
         return found
 
 
-# DeepFool as SparseFool needs it: a point on the boundary, and the class behind it.
-
-
-_SHORTEST = 1e-4  # the least that a step takes
-
-
 def cross(
     problem: Problem, images: Images, number: int, steps: int, overshoot: float
 ) -> tuple[Images, Labels]:
@@ -122,7 +120,7 @@ def cross(
     Args:
         problem: The images, and the labels to leave.
         images: Where each starts.
-        number: How many rival classes are looked at.
+        number: Number of rival classes considered.
         steps: The most steps.
         overshoot: How much further than the boundary is tried.
     """
@@ -150,34 +148,28 @@ def cross(
     return points, reached
 
 
-def lead_of(reached: Labels, labels: Labels) -> Callable[[Logits], PerImage]:
-    """How far the class that was reached is ahead of the label."""
+def logit_difference(reached: Labels, labels: Labels) -> Callable[[Logits], PerImage]:
+    """The logit of the class that was reached minus that of the label."""
 
-    def lead(logits: Logits) -> PerImage:
+    def difference(logits: Logits) -> PerImage:
         ahead, own = logits.gather(1, torch.stack((reached, labels), dim=1)).unbind(dim=1)
         return ahead - own
 
-    return lead
-
-
-# SparseFool's linear solver: to a plane by as few elements as the box allows, in closed form.
-
-
-_BEYOND = 1e-3  # how far behind the plane the last element aims
-_LEAST_MOVE = 1e-4  # the least that the last element moves
+    return difference
 
 
 def to_plane(images: Images, normal: Images, way: Images, low: Images, high: Images) -> Images:
     """The images moved to the plane through ``images + way``, by the elements of largest normal.
 
-    Where there is no way to go, the image stays as it is; where the box ends before the plane,
-    everything goes to the end of the box.
+    This is SparseFool's linear solver in closed form: as few elements as the box allows. An image
+    without a way stays as it is. If the box ends before the plane, everything goes to the end of
+    the box.
     """
     precise = torch.promote_types(images.dtype, torch.float32)  # long sums need that much
     x, slope, way, low, high = (v.to(precise).flatten(1) for v in (images, normal, way, low, high))
     size = slope.square().sum(dim=1, keepdim=True).sqrt()
     slope = slope / torch.where(size > 0, size, 1)
-    gap = (slope * way).sum(dim=1, keepdim=True).abs()  # ahead, also where it lies behind
+    gap = (slope * way).sum(dim=1, keepdim=True).abs()  # ahead, even if the plane is behind
     weight, order = slope.abs().sort(dim=1, descending=True, stable=True)
     start = x.gather(1, order)
     sign = slope.gather(1, order).sign()

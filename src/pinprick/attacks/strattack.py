@@ -1,4 +1,4 @@
-"""StrAttack: whole groups of pixels shrink to nothing, by ADMM; then the survivors are thinned.
+"""StrAttack: whole groups of pixels shrink to zero by ADMM; then fewer of the rest are kept.
 
 Xu, Liu, Zhao, Chen, Zhang, Fan, Erdogmus, Wang, Lin: Structured adversarial attack: towards general
 implementation and better interpretability. ICLR 2019.
@@ -6,10 +6,10 @@ implementation and better interpretability. ICLR 2019.
     minimise   c * max(margin(f(x + d)), 0) + gamma * |d|_2^2 + tau * sum over groups |d_g|_2
 
 within the box, a group being ``group`` x ``group`` pixels with all their channels, by ADMM
-(``admm.py``): two forward passes and one backward pass a step. ``c`` is searched for, image by
-image. Then comes the refinement (``refinement.py``): the smallest ``share`` of the changed elements
-is put back, and the others descend by the same means, ungrouped; one pass of each kind a step, with
-a search for ``c`` of its own in which each round puts back more.
+(``ADMM``): two forward passes and one backward pass per step. ``c`` is searched for each image.
+Then comes the refinement (``Refinement``): the smallest ``share`` of the changed elements is
+restored, and the others descend in the same way, ungrouped. It takes one pass of each kind per
+step, with its own search for ``c``; each round restores more.
 """
 
 import math
@@ -29,87 +29,7 @@ from pinprick.problem import Problem
 from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Labels, Mask, PerImage
 
-# What StrAttack's stages share: how far values may change, what the model says, what was best.
-
-
-class Scene:
-    """Some images, the box of their changes, and the best that was found for each.
-
-    Attributes:
-        low, high: How far each value may fall and rise.
-
-    Args:
-        problem: The images.
-        eps: Most that a value may change.
-        keep: Whether the nearest image that fooled is best, or that of fewest elements.
-        best: Where it is kept.
-        rows: Whose images these are there, if not everyone's.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        eps: float,
-        keep: Literal["l2", "elements"],
-        best: Best,
-        rows: Labels | None = None,
-    ) -> None:
-        self._problem, self._keep, self._best, self._rows = problem, keep, best, rows
-        precise = torch.promote_types(problem.images.dtype, torch.float32)
-        clean = problem.images.to(precise).contiguous()
-        self.low, self.high = (-clean).clamp_min(-eps), (1 - clean).clamp_max(eps)
-        if problem.allowed is not None:
-            self.low = self.low.where(problem.allowed, 0)
-            self.high = self.high.where(problem.allowed, 0)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether no image is answered any more."""
-        return self._problem.all_refused
-
-    def full(self, value: float) -> PerImage:
-        """The same number for every image."""
-        return self.low.new_full((len(self._problem),), value)
-
-    def into_box(self, change: Tensor) -> Tensor:
-        return change.clamp(self.low, self.high)
-
-    def best_change(self) -> Tensor:
-        """The change of the best image so far."""
-        best = self._best.images if self._rows is None else self._best.images[self._rows]
-        return best.to(self.low.dtype) - self._problem.images.to(self.low.dtype)
-
-    def look(self, change: Tensor, weight: PerImage) -> tuple[Images, Mask, Tensor]:
-        """The changed image, whether it fools, and the gradient of the weighted hinge there."""
-        adv, goal = self._apply(change), self._problem.goal
-        logits, grad = self._problem.logits_and_gradient(adv, goal.margin)
-        push = torch.where(goal.margin(logits) >= 0, weight, 0)
-        return adv, goal.met(logits), push.view(-1, 1, 1, 1) * grad.to(change.dtype)
-
-    def judge(self, change: Tensor) -> Mask:
-        """Whether the changed image fools; if so, it may be the best."""
-        adv = self._apply(change)
-        met = self._problem.goal.met(self._problem.logits(adv))
-        self.offer(adv, met)
-        return met
-
-    def offer(self, adv: Images, met: Mask) -> None:
-        """Keep the images that are better than the best so far."""
-        images = self._problem.images
-        if self._keep == "elements":
-            cost = Units("elements").count(adv, images)
-        else:
-            cost = (adv - images).to(self.low.dtype).flatten(1).square().sum(dim=1)
-        self._best.offer(adv, cost, met, self._rows)
-
-    def _apply(self, change: Tensor) -> Images:
-        """The images with a change made, exactly as they were where there is none."""
-        images = self._problem.images
-        moved = (images.to(change.dtype) + change).clamp(0, 1).to(images.dtype)
-        return torch.where(change == 0, images, moved)
-
-
-_GROWTH = 5.0  # how many times as much of c is next as long as none has fooled
+_GROWTH = 5.0  # factor of c until an image is fooled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,19 +38,19 @@ class StrAttack(Attack):
 
     Attributes:
         steps: ADMM steps of the first search.
-        more_steps: How many more each further search has than the one before it.
-        searches: How many weights ``c`` are tried for each image.
+        more_steps: Steps that each search has more than the one before it.
+        searches: Weights ``c`` that are tried per image.
         weight: The first ``c``.
         group: Side of a group, in pixels.
-        rho: How tightly ``z`` holds the copies together.
+        rho: How tightly ``z`` couples the copies.
         alpha: How slowly ``z`` moves.
         tau: Weight of the groups.
         gamma: Weight of the squared distance.
         refine_steps: Steps of a round of the refinement.
-        refine_searches: Rounds of the refinement; 0 to leave it out.
+        refine_searches: Rounds of the refinement; 0 to skip it.
         refine_weight: The first ``c`` there.
-        share: What share of the changed elements a round puts back.
-        halve: Where a round fails, put back half as many from then on.
+        share: Share of the changed elements that a round restores.
+        halve: Whether to restore half as many after a round that fails.
         eps: Most that a value may change, where pixel values run from 0 to 1.
         keep: Of all images that fooled, that of fewest "elements", or the nearest in "l2" as in
             the paper.
@@ -212,7 +132,7 @@ class StrAttack(Attack):
     def _steps(self, search: int) -> int:
         return self.steps + search * self.more_steps
 
-    def _search(self, scene: Scene) -> None:
+    def _search(self, scene: "Scene") -> None:
         """ADMM for one weight after another, each from where the last one ended."""
         search = WeightSearch(scene.full(self.weight), _GROWTH)
         admm = ADMM(scene, self.group, self.rho, self.alpha, self.tau, self.gamma)
@@ -224,8 +144,8 @@ class StrAttack(Attack):
                     return
             search.learn(fooled)
 
-    def _refine(self, scene: Scene) -> None:
-        """Put back the smallest changes of the best image and descend on those left, repeatedly."""
+    def _refine(self, scene: "Scene") -> None:
+        """Restore the smallest changes of the best image and descend on the others, repeatedly."""
         search = WeightSearch(scene.full(self.refine_weight), _GROWTH)
         share = scene.full(self.share)
         for _ in range(self.refine_searches):
@@ -240,21 +160,95 @@ class StrAttack(Attack):
                 share = share.where(fooled, share / 2)
 
 
-# StrAttack's first stage: ADMM, with a copy of the change for each term.
-#
-#     d = rho / (rho + 2 gamma) * (z - u)                                 small
-#     w = box(z - s)                                                      in the box
-#     y = box(shrink(z - v)),   shrink(a)_g = max(1 - tau / (rho |a_g|), 0) * a_g     few groups
-#     z = box((h z + rho (2 (d + u) + (w + s) + (y + v)) - c g) / (h + 4 rho)),  h = alpha
-# sqrt(step)
-#     u += d - z,   s += w - z,   v += y - z
-#
-# ``z`` holds the copies together; ``u``, ``s`` and ``v`` are duals, ``g`` the gradient of the hinge
-# at ``z``. Judged is ``x + y``.
+class Scene:
+    """What both stages share: images, the box of their changes, and the best found for each.
+
+    Attributes:
+        low, high: How far each value may fall and rise.
+
+    Args:
+        problem: The images.
+        eps: Most that a value may change.
+        keep: Whether the best image is the nearest that fooled, or that of fewest elements.
+        best: Holds the best images.
+        rows: Which rows of ``best`` these images are; None for all.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        eps: float,
+        keep: Literal["l2", "elements"],
+        best: Best,
+        rows: Labels | None = None,
+    ) -> None:
+        self._problem, self._keep, self._best, self._rows = problem, keep, best, rows
+        precise = torch.promote_types(problem.images.dtype, torch.float32)
+        clean = problem.images.to(precise).contiguous()
+        self.low, self.high = (-clean).clamp_min(-eps), (1 - clean).clamp_max(eps)
+        if problem.allowed is not None:
+            self.low = self.low.where(problem.allowed, 0)
+            self.high = self.high.where(problem.allowed, 0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no image is answered any more."""
+        return self._problem.all_refused
+
+    def full(self, value: float) -> PerImage:
+        """The same number for every image."""
+        return self.low.new_full((len(self._problem),), value)
+
+    def into_box(self, change: Tensor) -> Tensor:
+        return change.clamp(self.low, self.high)
+
+    def best_change(self) -> Tensor:
+        """The change of the best image so far."""
+        best = self._best.images if self._rows is None else self._best.images[self._rows]
+        return best.to(self.low.dtype) - self._problem.images.to(self.low.dtype)
+
+    def look(self, change: Tensor, weight: PerImage) -> tuple[Images, Mask, Tensor]:
+        """The changed image, whether it fools, and the gradient of the weighted hinge there."""
+        adv, goal = self._apply(change), self._problem.goal
+        logits, grad = self._problem.logits_and_gradient(adv, goal.margin)
+        push = torch.where(goal.margin(logits) >= 0, weight, 0)
+        return adv, goal.met(logits), push.view(-1, 1, 1, 1) * grad.to(change.dtype)
+
+    def judge(self, change: Tensor) -> Mask:
+        """Whether the changed image fools; if so, it may be the best."""
+        adv = self._apply(change)
+        met = self._problem.goal.met(self._problem.logits(adv))
+        self.offer(adv, met)
+        return met
+
+    def offer(self, adv: Images, met: Mask) -> None:
+        """Keep the images that are better than the best so far."""
+        images = self._problem.images
+        if self._keep == "elements":
+            cost = Units("elements").count(adv, images)
+        else:
+            cost = (adv - images).to(self.low.dtype).flatten(1).square().sum(dim=1)
+        self._best.offer(adv, cost, met, self._rows)
+
+    def _apply(self, change: Tensor) -> Images:
+        """The images with a change made, exactly as they were where there is none."""
+        images = self._problem.images
+        moved = (images.to(change.dtype) + change).clamp(0, 1).to(images.dtype)
+        return torch.where(change == 0, images, moved)
 
 
 class ADMM:
-    """``z`` and its duals, all zero at first; the settings are those of the attack."""
+    """The first stage: ADMM with a copy of the change for each term of the objective.
+
+        d = rho / (rho + 2 gamma) * (z - u)                                   small
+        w = box(z - s)                                                        in the box
+        y = box(shrink(z - v)),   shrink(a)_g = max(1 - tau / (rho |a_g|), 0) * a_g   few groups
+        z = box((h z + rho (2 (d + u) + (w + s) + (y + v)) - c g) / (h + 4 rho))
+        u += d - z,   s += w - z,   v += y - z                                h = alpha sqrt(step)
+
+    ``z`` couples the copies; ``u``, ``s`` and ``v`` are duals, ``g`` the gradient of the hinge at
+    ``z``. All begin at zero. The image that is judged is ``x + y``.
+    """
 
     def __init__(
         self, scene: Scene, group: int, rho: float, alpha: float, tau: float, gamma: float
@@ -265,7 +259,7 @@ class ADMM:
         self._duals = tuple(self._z.clone() for _ in range(3))
 
     def step(self, step: int, weight: PerImage) -> Mask:
-        """One step, the ``step``-th with this weight; says where ``y`` fools."""
+        """One step, the ``step``-th with this weight; returns where ``y`` fools."""
         scene, rho, z, (u, s, v) = self._scene, self._rho, self._z, self._duals
         _, _, pull = scene.look(z, weight)
         d = rho / (rho + 2 * self._gamma) * (z - u)
@@ -278,16 +272,15 @@ class ADMM:
         return scene.judge(y)
 
 
-# StrAttack's second stage: the smallest changes are put back, and the others descend ungrouped.
-#
-#     d = box(rho / (rho + gamma / 100) * (z - u))
-#     z = (alpha z + 2 rho (d + u) - c g) / (alpha + 2 rho),    u += d - z
-#
-# ``g`` is the gradient of the hinge at ``d``, which is judged as well.
-
-
 class Refinement:
-    """One round: begins at the best image so far, less ``share`` of its changes."""
+    """The second stage, one round: restores the smallest changes; the others descend ungrouped.
+
+        d = box(rho / (rho + gamma / 100) * (z - u))
+        z = (alpha z + 2 rho (d + u) - c g) / (alpha + 2 rho),    u += d - z
+
+    ``g`` is the gradient of the hinge at ``d``, which is judged as well. A round begins at the best
+    image so far, less ``share`` of its changes.
+    """
 
     def __init__(
         self, scene: Scene, share: PerImage, rho: float, alpha: float, gamma: float
@@ -297,7 +290,7 @@ class Refinement:
         self._kept, self._u = _larger(self._z, share), torch.zeros_like(self._z)
 
     def step(self, weight: PerImage) -> Mask:
-        """One step; says where ``d`` fools."""
+        """One step; returns where ``d`` fools."""
         scene, rho, alpha, z, u = self._scene, self._rho, self._alpha, self._z, self._u
         d = scene.into_box(rho / (rho + self._gamma / 100) * (z - u))
         d = torch.where(self._kept, d, 0)
@@ -310,7 +303,7 @@ class Refinement:
 
 
 def _larger(change: Tensor, share: PerImage) -> Tensor:
-    """Where the larger changes are: all but the share to put back, and at least one."""
+    """Where the larger changes are: all but the share to restore, and at least one."""
     sizes = change.abs().flatten(1)
     number = (sizes > 0).sum(dim=1)
     less = (share * (number - 1)).floor().long() + 1

@@ -9,7 +9,7 @@ attacks. CVPR 2019.
 ``W`` is a kernel of sum one, convolved with each channel: to first order, the gradient averaged
 over shifts of the image. ``T`` is the random view of DI-FGSM, taken with probability ``p``; ``L``
 falls as the goal comes nearer and ``project`` goes back to [x - eps, x + eps] and [0, 1]. One
-forward and one backward pass a step. The paper's three attacks:
+forward and one backward pass per step. The paper's three attacks:
 
     TI-FGSM       steps=1,  momentum=0, diversity=0
     TI-MI-FGSM    steps=10, momentum=1, diversity=0
@@ -31,38 +31,7 @@ from pinprick.problem import Problem
 from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images
 
-# Smoothing gradients over neighbouring pixels.
-#
-# The kernels are those of translation-invariant attacks, ``size = 2m + 1`` pixels wide. Each is the
-# outer product of a profile with itself, so an image is smoothed along one side and then the other:
-#
-#     gaussian   exp(-u^2 / 2), u evenly spaced from -3 to 3: a deviation of (size - 1) / 6 pixels
-#     uniform    1
-#     linear     1 - |i| / (m + 1), i = -m ... m
-
-
 Kernel = Literal["gaussian", "uniform", "linear"]
-
-
-def kernel_profile(kernel: Kernel, size: int) -> Tensor:
-    """The profile of a kernel, of sum one; ``size`` is odd."""
-    middle = size // 2
-    place = torch.arange(-middle, middle + 1, dtype=torch.float64)
-    if kernel == "gaussian":
-        profile = (-(3 * place / max(1, middle)).square() / 2).exp()
-    elif kernel == "uniform":
-        profile = torch.ones_like(place)
-    else:
-        profile = 1 - place.abs() / (middle + 1)
-    return profile / profile.sum()
-
-
-def smooth(grad: Images, profile: Tensor) -> Images:
-    """``grad`` smoothed channel by channel; beyond the edge of the image there is nothing."""
-    channels, middle = grad.flatten(0, 1).unsqueeze(1), len(profile) // 2
-    down = F.conv2d(channels, profile.view(1, 1, -1, 1), padding=(middle, 0))
-    across = F.conv2d(down, profile.view(1, 1, 1, -1), padding=(0, middle))
-    return across.view_as(grad)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +44,9 @@ class TIFGSM(Attack):
         step_size: Length of one step, ``a`` above; None for ``eps / steps``.
         kernel: Shape of ``W``: "gaussian", "uniform" or "linear".
         kernel_size: Its width in pixels, odd; 15 suits 299 x 299, 3 to 7 suit 32 x 32.
-        momentum: What is kept of earlier gradients, ``m`` above.
+        momentum: Weight of earlier gradients, ``m`` above.
         diversity: Probability of a random view, ``p`` above.
-        resize, ratio, pad_value: Of the view, as in DI-FGSM.
+        resize, ratio, pad_value: Settings of the view, as in DI-FGSM.
     """
 
     card: ClassVar[Card] = Card(
@@ -132,3 +101,31 @@ class TIFGSM(Attack):
             velocity = accumulate(velocity, smooth(grad, profile), self.momentum)
             adv = signed_step(problem, adv, velocity, step_size, self.eps)
         return adv
+
+
+def kernel_profile(kernel: Kernel, size: int) -> Tensor:
+    """The profile of a kernel, of sum one; ``size = 2m + 1`` is its width in pixels.
+
+    A kernel is the outer product of its profile with itself:
+
+        gaussian   exp(-u^2 / 2), u evenly spaced from -3 to 3; deviation (size - 1) / 6 pixels
+        uniform    1
+        linear     1 - |i| / (m + 1), i = -m ... m
+    """
+    middle = size // 2
+    offset = torch.arange(-middle, middle + 1, dtype=torch.float64)
+    if kernel == "gaussian":
+        profile = (-(3 * offset / max(1, middle)).square() / 2).exp()
+    elif kernel == "uniform":
+        profile = torch.ones_like(offset)
+    else:
+        profile = 1 - offset.abs() / (middle + 1)
+    return profile / profile.sum()
+
+
+def smooth(grad: Images, profile: Tensor) -> Images:
+    """``grad`` smoothed along one side and then the other; outside the image it is zero."""
+    channels, middle = grad.flatten(0, 1).unsqueeze(1), len(profile) // 2
+    down = F.conv2d(channels, profile.view(1, 1, -1, 1), padding=(middle, 0))
+    across = F.conv2d(down, profile.view(1, 1, 1, -1), padding=(0, middle))
+    return across.view_as(grad)

@@ -6,7 +6,7 @@
     x = z  where  F(z) <= C - delta |z - y|^2,  else the better of z and a step from x itself
     t = (sqrt(4 t^2 + 1) + 1) / 2,   q' = eta q + 1,   C = (eta q C + F(x)) / q',   q = q'
 
-An image leaves when it is fooled, or when F has stood still for two steps.
+An image leaves when it is fooled, or when F has not changed for two steps.
 """
 
 from collections.abc import Callable
@@ -22,19 +22,10 @@ from pinprick.parts.largest import mask_largest
 from pinprick.problem import Problem
 from pinprick.types import Counts, Images, Logits, Mask, PerImage
 
-# The proximal step of the count of changed elements inside a box, exactly, and when it wakes up.
-#
-#     prox(v) = argmin over d in the box of  |d - v|^2 / (2 a) + lambda * |d|_0
-#
-# An element stays at zero or goes to ``c``, the nearest point of the box to ``v``; going there
-# saves ``gain = v^2 - (c - v)^2``, so it goes where ``gain > 2 a lambda``. With a limit on the
-# count those of the largest gains go. The box is one of the change: ``low <= d <= high``, zero
-# inside.
-
 
 @dataclass(frozen=True)
 class Box(BatchRows):
-    """How far each element may fall and rise."""
+    """The box of a change, ``low <= d <= high``, with zero inside."""
 
     low: Images
     high: Images
@@ -44,13 +35,20 @@ class Box(BatchRows):
 
 
 def prox(points: Images, rate: PerImage, lam: PerImage, most: Counts, box: Box) -> Images:
-    """The changes nearest to ``points`` that pay for their count, at most ``most`` elements."""
+    """The proximal step of the count of changed elements in a box, at most ``most`` of them; exact.
+
+        prox(v) = argmin over d in the box of  |d - v|^2 / (2 a) + lambda * |d|_0
+
+    An element stays at zero or moves to ``c``, the nearest point of the box to ``v``. Moving saves
+    ``gain = v^2 - (c - v)^2``, so it moves if ``gain > 2 a lambda``. If too many would move, those
+    of the largest gains do.
+    """
     near = box.clip(points)
-    spare = (_gain(points, near) - (2 * rate * lam).view(-1, 1, 1, 1)).flatten(1)
-    keep = spare > 0
+    excess = (_gain(points, near) - (2 * rate * lam).view(-1, 1, 1, 1)).flatten(1)
+    keep = excess > 0
     crowded = keep.sum(dim=1) > most
     if crowded.any():
-        keep[crowded] = mask_largest(spare[crowded], most[crowded], int(most[crowded].max()))
+        keep[crowded] = mask_largest(excess[crowded], most[crowded], int(most[crowded].max()))
     return torch.where(keep.view_as(near), near, 0)
 
 
@@ -65,7 +63,7 @@ def _gain(points: Images, near: Images) -> Images:
     return near * (2 * points - near)  # points^2 - (near - points)^2, without cancelling
 
 
-HALVINGS = 5  # of a step at most; shorter ones are left to another round
+HALVINGS = 5  # of a step at most
 _ETA = 0.9
 _DECREASE = 0.1  # delta, over the largest step
 _STILL = 1e-3  # a change of F, as a share of its size, that counts as none
@@ -117,7 +115,7 @@ class Penalised(BatchRows):
 
 
 def adversarial(problem: Problem, delta: Images) -> Images:
-    """The images with their changes, in the precision that the model is asked in."""
+    """The images with their changes, in the dtype of the images."""
     return (problem.images + delta).clamp(0, 1).to(problem.images.dtype)
 
 
@@ -155,7 +153,7 @@ def descend(penalised: Penalised, delta: Images, first: Look, steps: int) -> tup
             chosen = chosen.index_put((poor,), _pick(better, v, chosen[poor]))
             reached = reached.index_put((poor,), torch.where(better, low, reached[poor]))
             met = met.index_put((poor,), hit)
-        moves = met | (reached <= bound)  # otherwise no better place was found
+        moves = met | (reached <= bound)  # otherwise nothing better was found
         before, x = x, _pick(moves, chosen, x)
         ahead = torch.where(moves, reached, value)
         still = torch.where((ahead - value).abs() <= _STILL * value.abs(), still + 1, 0)

@@ -1,4 +1,4 @@
-"""The best of each image so far, and the stages of Pinprick that look for better."""
+"""The best image so far per problem row, and the stages of Pinprick that improve on it."""
 
 import math
 from dataclasses import replace
@@ -20,9 +20,14 @@ from pinprick.problem import Problem
 from pinprick.types import Images, Labels, Logits, PerImage
 
 _STRIDE = 0.2  # the first of the signed steps, where pixel values run from 0 to 1
-_DENSE = 4  # an image with more than one unit in so many changed is annealed, not started anew
+_DENSE = 4  # with more than 1 unit in 4 changed, an image is annealed, not started again
 _DENSE_TARGETED = 20  # the same with a target, where a new start has no other class to try
-_SHORTEST = 20  # a start that is not worth making
+_SHORTEST = 20  # passes that a start needs at least
+_LOYALTY = 0.4  # extra weight of a gate that is open already
+_FIRST, _LAST = 0.3, 0.02  # fraction by which k changes, at the start and at the end
+_MANY, _LEAST = 1 / 10, 400  # k grows slowly beyond this share and this number of gates
+_WIDE = 4  # a later start opens this multiple of the gates known to suffice
+_LOOK = 5  # passes between two readings of the largest number of open gates
 
 
 class Search:
@@ -30,7 +35,7 @@ class Search:
 
     Attributes:
         best: The shortest adversarial image of each so far.
-        number: How many units an image has.
+        number: Number of units per image.
 
     Args:
         problem: The images.
@@ -49,9 +54,9 @@ class Search:
     def run(self, rows: Tensor, stage: Stage, steps: int, trims: int, number: int) -> None:
         """One stage for the images ``rows``, as much of it as the budget allows.
 
-        In place of a start that does not resume another, images that nothing has fooled yet wade,
-        and those that are dense are annealed; in place of an annealing, those that the last one
-        did not help start twice. Where a start does not fool, its trim is given to a rescue.
+        Instead of a start that does not resume another, images not fooled yet take signed steps,
+        and dense ones are annealed. Instead of an annealing, images that the last one did not help
+        start twice. If a start does not fool, a rescue gets the passes of its trim.
         """
         use = f"pinprick, stage {number}"
         if stage.kind == "rank":
@@ -61,7 +66,7 @@ class Search:
             fresh = number > 0 and not stage.resume
             lost = self.best.cost[rows].isinf() & fresh
             again = self._dense(rows) & fresh
-            self._wade(rows[lost], stage, steps, trims, use)
+            self._signed_steps(rows[lost], stage, steps, trims, use)
             self._start(rows[~lost & ~again], stage, steps, trims, use)
         else:
             again = self._loosened[rows] | self._dense(rows) | self.best.cost[rows].isinf()
@@ -96,16 +101,16 @@ class Search:
         self._rescue(rows[found.cost.isinf()], stage, trims, use)
 
     def _rescue(self, rows: Tensor, stage: Stage, passes: int, use: str) -> None:
-        """In place of the trim of a start that did not fool: wade, or anneal what is dense."""
+        """Instead of the trim of a start that did not fool: signed steps, or annealing if dense."""
         if not passes:
             return
         rest = replace(stage, steps=stage.trim)
         nothing, dense = self.best.cost[rows].isinf(), self._dense(rows)
-        self._wade(rows[nothing], rest, passes, 0, use)
+        self._signed_steps(rows[nothing], rest, passes, 0, use)
         self._anneal(rows[dense], rest, passes, 0, use)
 
     def _start_twice(self, rows: Tensor, stage: Stage, steps: int, trims: int, use: str) -> None:
-        """Two starts in place of an annealing, one trim after the other, in as many passes."""
+        """Two starts instead of an annealing, each with a trim, in as many passes."""
         half = replace(stage, steps=(stage.steps - stage.trim) // 2)
         if half.steps < _SHORTEST:
             return self._start(rows, stage, steps, trims, use)
@@ -116,7 +121,7 @@ class Search:
         return self._start(rows, half, second, trims, f"{use}, second")
 
     def _anneal(self, rows: Tensor, stage: Stage, steps: int, trims: int, use: str) -> None:
-        """Shake the best loose; where that brings nothing, the next turn is a start instead."""
+        """Anneal the best; where that does not help, the next turn is a start instead."""
         if not len(rows):
             return
         part, found = self._problem[rows], self.best[rows]
@@ -124,7 +129,7 @@ class Search:
         self._loosened[rows] = found.cost < self.best.cost[rows]
         self._finish(rows, part, found, trims, use)
 
-    def _wade(self, rows: Tensor, stage: Stage, steps: int, trims: int, use: str) -> None:
+    def _signed_steps(self, rows: Tensor, stage: Stage, steps: int, trims: int, use: str) -> None:
         """Signed steps through the box, for images that no choice of gates has fooled yet."""
         if not len(rows):
             return
@@ -142,45 +147,23 @@ class Search:
         self._finish(rows, part, found, trims, use)
 
     def _finish(self, rows: Tensor, part: Problem, found: Best, trims: int, use: str) -> None:
-        """Trim what was found and keep the better."""
+        """Trim what was found and save the better."""
         hit = found.cost.isfinite().nonzero().squeeze(1)
         if len(hit) and trims:
             shorter = found[hit]
             if self.number > LARGE:
-                self._put_back(part[hit], shorter, trims, use)
+                self._remove_units(part[hit], shorter, trims, use)
             else:
                 trim(part[hit], shorter, self._units, trims, f"{use}, trim")
             found.offer(shorter.images, shorter.cost, shorter.cost.isfinite(), hit)
         self.best.offer(found.images, found.cost, found.cost.isfinite(), rows)
 
-    def _put_back(self, part: Problem, found: Best, passes: int, use: str) -> None:
-        """Put back what can be spared; once nothing can, draw gates with the passes left."""
+    def _remove_units(self, part: Problem, found: Best, passes: int, use: str) -> None:
+        """Remove units that are not needed; then draw gates with the passes left."""
         before = part.forwards
         unsettled = remove_units(part, found, self._units, passes)
         left = passes - (part.forwards - before)
         redraw(part, found, self._units, left.masked_fill(unsettled > 0, 0), f"{use}, redrawn")
-
-
-# A start of Pinprick: from the clean image, open the most promising gates.
-#
-# ``v`` is a running mean of the margin's gradient, ``c`` the corner of the box it points at:
-#
-#     promise_i = |v_i| * |c_i - x_i|,    the k most promising are open,    x' = c where open, else
-# x
-#
-# k shrinks while the image fools and grows while it does not, by a fraction that falls from 0.3 to
-# 0.02, and never reaches the best count again. Beyond a tenth of all units (400 of a small image)
-# it grows by no more than 0.02: with so many at the corners of the box it takes more passes, not
-# more gates, as a rule. Gates that are open count 1.4 times (they stay unless something is clearly
-# better), and promises carry Gumbel noise that dies down, so the gates are drawn rather than
-# sorted. One forward and one backward pass a step.
-
-
-_LOYALTY = 0.4  # how much more a gate counts that is open already
-_FIRST, _LAST = 0.3, 0.02  # fraction by which k changes, at the start and at the end
-_MANY, _LEAST = 1 / 10, 400  # k grows slowly beyond so large a share of all gates, and so many
-_WIDE = 4  # a later start opens so many times the gates that are known to do
-_LOOK = 5  # passes between two looks at how many gates are open at the most
 
 
 def start(
@@ -194,16 +177,29 @@ def start(
     steps: int,
     use: str,
 ) -> tuple[Best, Images]:
-    """The shortest adversarial image of each that a start comes across, and the mean at its end.
+    """The sparsest adversarial image per image that a start finds, and the mean at its end.
+
+    A start opens the most promising gates of the clean image. ``v`` is a running mean of the
+    margin's gradient, ``c`` the corner of the box it points at:
+
+        promise_i = |v_i| * |c_i - x_i|,    the k most promising are open
+        x' = c where open, else x
+
+    k shrinks while the image fools and grows while it does not, by a fraction that falls from 0.3
+    to 0.02, and never reaches the best count again. Beyond a tenth of all units (400 of a small
+    image) it grows by at most 0.02: with so many units at corners, more passes help more than more
+    gates. Open gates count 1.4 times, so they stay unless another is clearly better. Promises carry
+    Gumbel noise that falls to zero, so gates are drawn rather than sorted. One forward and one
+    backward pass per step.
 
     Args:
         problem: The images.
         units: What is counted.
         stage: Its length, memory and temperature.
-        known: How many units are known to do for each image; infinite if none are.
-        aims: The class to aim at; None for whichever is ahead.
-        mean: The mean gradient that a stage which resumes goes on with.
-        steps: How many of the stage's passes to take.
+        known: Number of units known to suffice per image; infinite if none is known.
+        aims: The class to aim at; None for the best other class.
+        mean: The mean gradient that a resuming stage goes on with.
+        steps: Number of the stage's passes to take.
         use: What the random numbers are drawn for.
     """
     images, goal = problem.images, problem.goal
@@ -211,16 +207,16 @@ def start(
     gates = torch.zeros_like(units.total(images), dtype=torch.bool)
     number = gates.shape[1]
     many = max(_LEAST, _MANY * number)
-    most = max(8, number // 20)  # a bound on every count, known without asking the device
+    most = max(8, number // 20)  # a bound on every count that needs no wait for the device
     count = (_WIDE * known).clamp(8, most)
 
-    def lead(logits: Logits) -> PerImage:
-        """The label's lead over the class aimed at."""
+    def over_aim(logits: Logits) -> PerImage:
+        """The margin of the label over the class aimed at."""
         assert aims is not None
         pair = logits.gather(1, torch.stack([goal.labels, aims], dim=1))
         return pair[:, 0] - pair[:, 1]
 
-    loss = goal.margin if aims is None else lead
+    loss = goal.margin if aims is None else over_aim
     field = favoured_regions(problem, units, use) if stage.favour else None
     for step in range(steps):
         logits, grad = problem.logits_and_gradient(adv, loss)
