@@ -1,19 +1,19 @@
 """Auto: the worst case over several attacks, for one number that can be trusted.
 
 Our own. What AutoAttack (Croce and Hein, ICML 2020) is for l-infinity: attacks that fail for
-different reasons, one after another, each on the images that withstood those before it, and the
-best of all for each image.
+different reasons run one after another, each on the images that those before did not fool, and the
+best of all is returned per image.
 
     Pinprick                               the fewest units, by gradients
-    sparse-PGD, unprojected and projected  at each budget k that an image still withstands
+    sparse-PGD, unprojected and projected  at each budget k at which an image is still correct
     Sparse-RS                              the same again, without gradients
     Pinprick, other random numbers         once more where Sparse-RS found fewer units
 
-An image withstands k while nothing with at most k units has fooled. Budgets are tried from the
-smallest on, each search from the clean image. Sparse-RS stands guard: where it finds fewer units
-than the gradient searches, the second of these included, gradients may be masked, and numbers that
-rest on them alone say little. ``result.beaten_by_scores`` says for which images. A model that gives
-scores alone meets Sparse-RS alone.
+An image is correct at k while no change of at most k units has fooled. Budgets are tried from the
+smallest up, each search from the clean image. Sparse-RS is a check: if it finds fewer units than
+both gradient searches, gradients may be masked, and results that need them are not reliable.
+``result.beaten_by_scores`` says for which images. If a model gives only scores, only Sparse-RS
+runs.
 
 The sparse-AutoAttack of the paper of sparse-PGD (arXiv:2405.05075) joins sparse-PGD and Sparse-RS
 at a single k.
@@ -40,14 +40,14 @@ from pinprick.types import Images, Mask
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Attack):
-    """Pinprick, then sparse-PGD and Sparse-RS on what withstands each budget; the best of all.
+    """Pinprick, then sparse-PGD and Sparse-RS on images still correct at a budget; the best of all.
 
     Attributes:
         budgets: Numbers of units at which the fixed-k attacks are run.
-        unit: What is counted: "pixels" (all channels of a place) or "elements" (channel values).
+        unit: What is counted: "pixels" (all channels of a pixel) or "elements" (channel values).
         effort: Passes of Pinprick: "fast" 100, "balanced" 500, "thorough" 1000 at the most.
-        steps: Steps of sparse-PGD, for each budget and for either of its two forms.
-        queries: Queries of Sparse-RS for each budget; Pinprick's second search has as many passes,
+        steps: Steps of sparse-PGD per budget, for each of its two forms.
+        queries: Queries of Sparse-RS per budget; Pinprick's second search has as many passes,
             or those of ``effort`` if that is more.
     """
 
@@ -99,10 +99,10 @@ class Auto(Attack):
             with problem.stage("pinprick"):
                 adv = Pinprick(effort=self.effort, unit=self.unit)(problem)
             everyone = torch.arange(len(problem), device=adv.device)
-            fooled = (adv != problem.images).flatten(1).any(dim=1)  # it hands back what it missed
+            fooled = (adv != problem.images).flatten(1).any(dim=1)  # a failure is returned clean
             self._offer(problem, best, adv, fooled, everyone, "pinprick")
         by_gradients = best.cost
-        for name, core in self._guards(problem):
+        for name, core in self._fixed_k_attacks(problem):
             by_gradients = best.cost.clone() if name == "sparse_rs" else by_gradients
             for k in sorted(set(self.budgets)):
                 rows = (best.cost > k).nonzero().flatten()
@@ -117,19 +117,19 @@ class Auto(Attack):
         return best.images
 
     def _look_again(self, problem: Problem, best: Best, rows: torch.Tensor) -> None:
-        """Gradients have a second chance where scores found fewer units; they win if as few do."""
+        """Run Pinprick again where scores found fewer units; it wins a tie."""
         if not len(rows):
             return
         part, name = problem[rows].reseeded(1), "pinprick_again"
         with problem.stage(name):
             adv = Pinprick(max_forwards=self._second_passes, unit=self.unit)(part)
         count = Units(self.unit).count(adv, part.images)
-        as_few = (count > 0) & (count <= best.cost[rows])  # it hands back the clean image it missed
+        as_few = (count > 0) & (count <= best.cost[rows])  # a failure is returned clean
         part.credit(as_few, name)
         best.images[rows[as_few]] = adv[as_few]
         best.cost[rows[as_few]] = count[as_few].to(best.cost.dtype)
 
-    def _guards(self, problem: Problem) -> Iterator[tuple[str, Core]]:
+    def _fixed_k_attacks(self, problem: Problem) -> Iterator[tuple[str, Core]]:
         """The attacks at a fixed k, each with its name, in order."""
         if problem.gives_gradients:
             for projected in (False, True):
@@ -146,7 +146,7 @@ class Auto(Attack):
         rows: torch.Tensor,
         name: str,
     ) -> None:
-        """Keep what is sparser, and who found it."""
+        """Save what is sparser, and which attack found it."""
         count = Units(self.unit).count(adv, problem.images)
         problem.credit(fooled & (count < best.cost[rows]), name)
         best.offer(adv, count, fooled, rows)

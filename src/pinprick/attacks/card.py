@@ -1,4 +1,4 @@
-"""What an attack is, and what it says of itself."""
+"""The base class of attacks, and the card with the facts about one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from pinprick.types import Images
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """The facts that tables, docs and the referee need to know about an attack.
+    """The facts about an attack that tables, docs and the referee need.
 
     Attributes:
         name: What it is called in tables, plans and the shell.
@@ -22,18 +22,18 @@ class Card:
         norm: What is kept small.
         unit: What an l0 attack counts.
         kind: "minimal" seeks the smallest change that fools, "budget" the best one of a given size.
-        access: What it needs of the model.
-        least_access: What it makes do with where the model gives no more, if that is less.
-        targeted: Whether it can head for a given class.
-        masked: Whether it honours ``allowed``, a mask of where values may change.
+        access: What it needs from the model.
+        least_access: The least it can work with, if that is less than ``access``.
+        targeted: Whether it can aim at a given class.
+        masked: Whether it keeps to ``allowed``, a mask of where values may change.
         starts: Whether it can begin at the result of an attack on another model.
         random: Whether the seed matters.
         eight_bit: Whether images must lie on the 8-bit grid.
         paper: Where it was published; empty for our own.
-        max_forwards, max_backwards: Most passes for an image under these settings; None if they
+        max_forwards, max_backwards: Most passes per image under these settings; None if they
             depend on the model.
-        revision: Goes up when the same options may give other images.
-        differences: Where it differs from its paper, or from its authors' code, a sentence each.
+        revision: Rises when the same settings may give other images.
+        differences: How it differs from its paper or its authors' code, one sentence each.
     """
 
     name: str
@@ -66,10 +66,10 @@ class Card:
         """The card of a fixed-k attack under its settings.
 
         Args:
-            k: The setting; with "smallest" the attack is minimal, and run for several k.
-            rounds: How many of them at most.
-            forwards: Most forward passes for an image at one k.
-            backwards: The same of backward passes.
+            k: The setting; with "smallest" the attack is minimal and runs for several k.
+            rounds: Number of these at most.
+            forwards: Most forward passes per image at one k.
+            backwards: Most backward passes per image at one k.
             unit: What k counts, if not what the card says.
         """
         seeks = k == "smallest"
@@ -101,9 +101,9 @@ class Attack(Settings, ABC):
         return {"name": self.card.name, **super().describe()}
 
     def facts(self) -> Card:
-        """The card, as this choice of settings makes it."""
+        """The card under these settings."""
         return self.card
 
     @abstractmethod
     def __call__(self, problem: Problem) -> Images:
-        """One image in [0, 1] for each of the problem's; the referee finds what it is worth."""
+        """One image in [0, 1] per image of the problem; the referee measures it."""

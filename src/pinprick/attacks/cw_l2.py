@@ -8,7 +8,7 @@ Carlini, Wagner: Towards evaluating the robustness of neural networks. IEEE S&P 
 for several ``c``, image by image: ten times as much as long as none has fooled, then the middle
 between the largest that did not and the smallest that did. The nearest image that fooled is kept.
 With ``stop_early`` an image leaves a search when its loss falls by less than 0.01 % in a tenth of
-the steps. One forward and one backward pass a step.
+the steps. One forward and one backward pass per step.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class CWL2(Attack):
 
     Attributes:
         steps: Most gradient steps of a search.
-        searches: How many weights ``c`` are tried for each image.
+        searches: Weights ``c`` that are tried per image.
         lr: Adam's learning rate, in units of ``u``.
         weight: The first ``c``.
         confidence: By how much of a logit the goal is to be met.
@@ -87,7 +87,7 @@ class CWL2(Attack):
         return best.images
 
     def _search(self, problem: Problem, weight: PerImage, best: Best) -> Mask:
-        """Descend with one weight for each image, and say which images fooled on the way."""
+        """Descend with one weight per image; return which images fooled on the way."""
         fooled = torch.zeros_like(weight, dtype=torch.bool)
         rows = torch.arange(len(problem), device=weight.device)
         clean = problem.images.to(weight.dtype).contiguous()

@@ -9,7 +9,7 @@ networks. CVPR 2016.
     x_{t+1} = clip(x_t + (1 + overshoot) * (r made longer by 1e-4))
 
 over the ``k`` that had the highest logits for the clean image, until the label changes. Two forward
-passes a step, the second to see whether it fooled, and a backward pass for each rival class.
+passes per step, the second to see whether it fooled, and a backward pass per rival class.
 """
 
 from dataclasses import dataclass, replace
@@ -33,8 +33,8 @@ class DeepFool(Attack):
 
     Attributes:
         norm: What is kept small, "l2" or "linf".
-        steps: Give up on an image after this many.
-        candidates: How many classes are looked at, the label among them; those ranked highest.
+        steps: Number of steps per image at most.
+        candidates: Number of classes considered, with the label; those ranked highest.
         overshoot: How much further than the boundary a step goes, as a share of it.
     """
 
@@ -74,7 +74,7 @@ class DeepFool(Attack):
     def __call__(self, problem: Problem) -> Images:
         found, adv = problem.images.clone(), problem.images.clone()
         rows = torch.arange(len(adv), device=adv.device)  # images still on their way
-        rivals: Tensor | int = self.candidates - 1  # then the classes, one row an image
+        rivals: Tensor | int = self.candidates - 1  # later the classes, one row per image
         for _ in range(self.steps):
             part, x = problem[rows], adv[rows]
             near = nearest_boundary(part, x, rivals, self.norm)

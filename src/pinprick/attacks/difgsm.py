@@ -8,7 +8,7 @@ input diversity. CVPR 2019.
 
 ``T`` resizes and pads with probability ``p`` and leaves the image alone otherwise, ``L`` falls as
 the goal comes nearer and ``project`` goes back to [x - eps, x + eps] and [0, 1]. With momentum it
-is M-DI-FGSM. One forward and one backward pass a step.
+is M-DI-FGSM. One forward and one backward pass per step.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ class DIFGSM(Attack):
         eps: Radius of the ball, where pixel values run from 0 to 1.
         steps: Number of gradient steps.
         step_size: Length of one step, ``a`` above; None for ``eps / steps``.
-        momentum: What is kept of earlier gradients, ``m`` above; 1 gives M-DI-FGSM.
+        momentum: Weight of earlier gradients, ``m`` above; 1 gives M-DI-FGSM.
         diversity: Probability of a random view, ``p`` above; 0 for I-FGSM.
         resize: "shrink" keeps the size the network sees, "enlarge" makes it larger.
         ratio: Side of the image over that of the padded canvas, at the least.

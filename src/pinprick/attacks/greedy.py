@@ -23,7 +23,7 @@ from pinprick.types import Images
 
 @dataclass(frozen=True, kw_only=True)
 class Greedy(Attack):
-    """One pixel a step, the one whose push to the box edge promises the largest gain.
+    """One pixel per step: the one whose move to the edge of the box should gain most.
 
     Attributes:
         max_pixels: Give up on an image after this many pixels.

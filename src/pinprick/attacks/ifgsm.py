@@ -6,7 +6,7 @@ Kurakin, Goodfellow, Bengio: Adversarial examples in the physical world. ICLR wo
     x_{t+1} = project(x_t - a * sign(grad L(f(x_t))))
 
 ``L`` falls as the goal comes nearer and ``project`` goes back to [x - eps, x + eps]
-and [0, 1]. One forward and one backward pass a step.
+and [0, 1]. One forward and one backward pass per step.
 """
 
 from dataclasses import dataclass, replace

@@ -6,7 +6,7 @@ Dong, Liao, Pang, Su, Zhu, Hu, Li: Boosting adversarial attacks with momentum. C
     x_{t+1} = project(x_t - a * sign(g_{t+1}))
 
 ``L`` falls as the goal comes nearer and ``project`` goes back to [x - eps, x + eps] and [0, 1].
-One forward and one backward pass a step.
+One forward and one backward pass per step.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class MIFGSM(Attack):
         eps: Radius of the ball, where pixel values run from 0 to 1.
         steps: Number of gradient steps.
         step_size: Length of one step, ``a`` above; None for ``eps / steps``.
-        momentum: What is kept of earlier gradients, ``m`` above; 0 for I-FGSM.
+        momentum: Weight of earlier gradients, ``m`` above; 0 for I-FGSM.
     """
 
     card: ClassVar[Card] = Card(

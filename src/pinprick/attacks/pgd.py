@@ -8,8 +8,8 @@ attacks. ICLR 2018.
 
 ``L`` falls as the goal comes nearer and ``project`` goes back to [x - eps, x + eps] and [0, 1].
 A restart that meets the goal is kept; until there is one, that of the lowest loss. One forward and
-one backward pass a step, and with several restarts a forward pass more at the end of each; images
-that meet the goal take no part in later restarts.
+one backward pass per step. With several restarts each takes one more forward pass at its end, and
+images that meet the goal take no part in later ones.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class PGD(Attack):
         eps: Radius of the ball, where pixel values run from 0 to 1.
         steps: Number of gradient steps of a restart.
         step_size: Length of one step, ``a`` above; None for ``eps / steps``.
-        restarts: How many random starts an image has at most.
+        restarts: Random starts per image at most.
         loss: What is brought down, "cross_entropy" or "margin", the gap between logits.
     """
 

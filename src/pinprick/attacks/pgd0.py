@@ -8,8 +8,8 @@ Croce, Hein: Sparse and imperceivable adversarial attacks. ICCV 2019.
 ``D`` is the number of elements. ``project(y)`` moves each pixel to its nearest allowed value c and
 keeps the k pixels where that helps most, those of the largest ``|y - x|^2 - |y - c|^2``; it is
 exact. Allowed is the box, less than ``eps`` from ``x``, and with ``kappa`` the line of the σ-map
-(``parts/sigma_map.py``). One forward and one backward pass a step, and a forward pass more at the
-end of a restart. An image leaves the batch as soon as it fools.
+(``parts/sigma_map.py``). One forward and one backward pass per step, and one more forward pass at
+the end of a restart. An image leaves the batch as soon as it fools.
 """
 
 from collections.abc import Mapping
@@ -37,14 +37,14 @@ class PGD0(Attack):
     """Gradient steps from random starts, projected to images with at most k changed pixels.
 
     Attributes:
-        k: How many pixels may change, or "smallest" to seek the fewest for each image.
+        k: Number of pixels that may change, or "smallest" to seek the fewest for each image.
         steps: Number of gradient steps of a restart.
         step_size: Mean length of a step over the elements, ``a`` above.
-        restarts: How many starts an image has at most, for each k that is tried.
+        restarts: Starts per image at most, for each k that is tried.
         eps: Most that a value may change, where pixel values run from 0 to 1.
-        kappa: Keep each pixel within so many times the σ-map; None to leave the map out.
+        kappa: Multiple of the σ-map that each pixel stays within; None for no map.
         unit: Whether k counts "pixels", as in the paper, or "elements".
-        rounds: How many k are tried for an image at most, where the smallest is sought.
+        rounds: Values of k that are tried per image at most, if k is "smallest".
     """
 
     card: ClassVar[Card] = Card(

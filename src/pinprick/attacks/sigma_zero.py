@@ -10,7 +10,7 @@ adversarial examples. ICLR 2025.
     d_i     = 0 where |d_i| < tau
 
 ``lr`` falls from its first value to a tenth along half a cosine. The sparsest ``x + d`` that met
-the goal is kept. One forward and one backward pass a step.
+the goal is kept. One forward and one backward pass per step.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from pinprick.types import Images, Logits, PerImage
 
 @dataclass(frozen=True, kw_only=True)
 class SigmaZero(Attack):
-    """Adam on a smooth l0 norm; what stays below a threshold that adapts is put back.
+    """Adam on a smooth l0 norm; changes below an adaptive threshold are undone.
 
     Attributes:
         steps: Number of gradient steps; the paper has 1000, its quick form 100.
@@ -40,7 +40,7 @@ class SigmaZero(Attack):
         sigma: How smooth the count is; smaller is sharper.
         threshold: The first ``tau``, where pixel values run from 0 to 1.
         threshold_rate: How far ``tau`` moves in a step, ``t``, as a share of the learning rate.
-        stop_at: Leave an image alone once it needs at most so many elements; None to go on.
+        stop_at: Stop an image once it needs at most this many elements; None to go on.
     """
 
     card: ClassVar[Card] = Card(

@@ -10,8 +10,9 @@ adversarial perturbations. ICML 2024.
 
 ``G`` is the gradient of the cross-entropy at ``adv`` and ``P`` the number of pixels; the gradient
 passes straight through the choice of the k largest. Where that choice stays the same for
-``patience`` steps without fooling, ``m`` is drawn anew and ``p`` kept. One forward and one backward
-pass a step, and a forward pass at the end. An image leaves the batch as soon as it fools.
+``patience`` steps without fooling, ``m`` is drawn again and ``p`` stays. One forward and one
+backward pass per step, and a forward pass at the end. An image leaves the batch as soon as it
+fools.
 """
 
 import math
@@ -39,15 +40,15 @@ class SparsePGD(Attack):
     """Signed steps of a dense change and gradient steps of the mask that lets k pixels through.
 
     Attributes:
-        k: How many pixels may change, or "smallest" to seek the fewest for each image.
+        k: Number of pixels that may change, or "smallest" to seek the fewest for each image.
         steps: Number of gradient steps for each k that is tried.
         projected: Whether the change moves in the k chosen pixels alone, or everywhere.
         step_size: Length of a step of the change as a share of ``eps``, ``a`` above.
         mask_step: Root mean square of a step of the mask, ``b`` above.
-        patience: How many steps the choice of pixels may stay the same.
+        patience: Steps for which the choice of pixels may stay the same.
         eps: Most that a value may change, where pixel values run from 0 to 1.
         unit: Whether k counts "pixels", as in the paper, or "elements".
-        rounds: How many k are tried for an image at most, where the smallest is sought.
+        rounds: Values of k that are tried per image at most, if k is "smallest".
     """
 
     card: ClassVar[Card] = Card(

@@ -1,4 +1,4 @@
-"""Homotopy: proximal steps under a price for each changed element that falls until the goal is met.
+"""Homotopy: proximal steps under a price per changed element that falls until the goal is met.
 
 Zhu, Chen, Wang: Sparse and imperceptible adversarial attack via a homotopy algorithm. ICML 2021.
 
@@ -7,12 +7,12 @@ Zhu, Chen, Wang: Sparse and imperceptible adversarial attack via a homotopy algo
 for a falling sequence of lambda, each from where the last one ended:
 
     lambda = min(decay * lambda, just below the one at which the next element wakes up)
-    d      = nmAPG(d, lambda), with at most ``growth`` elements more        nmapg.py, prox.py
+    d      = nmAPG(d, lambda), with at most ``growth`` elements more        nmapg.py
     d      = d after gradient steps on its own elements, where they are not at the end of their room
 
 until ``x + d`` fools; then the largest changes are made as small as bisection can. L is the hinge
 of the margin, or the cross-entropy to a target. A step of nmAPG takes one forward and one backward
-pass, and a forward pass for each proximal step that is tried.
+pass, and a forward pass per proximal step that is tried.
 """
 
 from dataclasses import dataclass, replace
@@ -35,12 +35,12 @@ from pinprick.problem import Problem
 from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Mask, PerImage
 
-_REACH = 20  # the largest step: how many times eps it sends the element of steepest gradient
-_SHORTER = 4  # what that is divided by when a round moved nothing
-_LEAST_REACH = 0.05  # and no less than so many times eps
+_REACH = 20  # the largest step: multiple of eps for the element of steepest gradient
+_SHORTER = 4  # divisor of the step after a round that moved nothing
+_LEAST_REACH = 0.05  # the smallest step, as a multiple of eps
 _JUST_BELOW = 0.99
 _PATIENCE = 4  # rounds in which refinements alone may move an image
-_CAREFUL = 20  # after a refinement so many times fewer elements may join
+_CAREFUL = 20  # divisor of the elements that may join after a refinement
 _REFINE_STEP = 0.1  # as a share of eps
 
 
@@ -51,10 +51,10 @@ class Homotopy(Attack):
     Attributes:
         eps: The most that a value may change, where pixel values run from 0 to 1.
         rounds: Give up on an image after this many values of lambda.
-        decay: What lambda is multiplied by from round to round.
+        decay: Factor of lambda from round to round.
         steps: The most steps of nmAPG in a round.
         growth: The most elements that join in a round.
-        gamma: Refine where the changes take up at most this share of the room they have.
+        gamma: Refine if the changes take up at most this share of their room.
         refine_steps: The most gradient steps of a refinement; 0 for none.
         shrink_steps: Bisections of the largest change at the end; 0 for none.
     """
@@ -151,8 +151,8 @@ class Homotopy(Attack):
             if self.refine_steps and loose.any():
                 moved[loose] = self._refined(penalised[loose], moved[loose])
             growth[rows] = torch.where(loose, max(1, self.growth // _CAREFUL), self.growth)
-            stuck = (moved == here).flatten(1).all(dim=1)  # such steps lead nowhere: shorter ones
-            stuck |= idle[rows] >= _PATIENCE  # though a refinement wanders about
+            stuck = (moved == here).flatten(1).all(dim=1)  # try shorter steps
+            stuck |= idle[rows] >= _PATIENCE  # even if a refinement moves it
             longer = (2 * reach[rows]).clamp_max(_REACH * self.eps)
             shorter = (reach[rows] / _SHORTER).clamp_min(_LEAST_REACH * self.eps)
             forced = stuck & (reach[rows] == shorter)  # no shorter ones: one element all the same

@@ -1,11 +1,11 @@
-"""Anneal: shake an adversarial image loose and let it settle with fewer units.
+"""Anneal: from an adversarial image through dense ones to one with fewer units.
 
 The update of sigma-zero (Cinà et al., ICLR 2025), started at an image that meets the goal instead
-of at the clean one. Normalised gradients and Adam's step of about ``rate`` an element first
-weaken every changed unit and stir many others; while the goal is met the threshold rises, while
-it is not the threshold falls, and what is below it is put back. It passes through dense images
-and through values inside the box, so it gets out of corners where gradients vanish.
-One forward and one backward pass a step.
+of at the clean one. Normalised gradients and Adam's step of about ``rate`` per element first weaken
+every changed unit and change many others. The threshold rises while the goal is met and falls while
+it is not; changes below it are undone. The path goes through dense images and values inside the
+box, so it escapes corners where gradients vanish.
+One forward and one backward pass per step.
 """
 
 import torch
@@ -37,10 +37,10 @@ def anneal(
 
     Args:
         problem: The images; one that was not found yet starts clean.
-        found: The best of each so far.
+        found: The best image of each so far.
         units: What is counted.
-        steps: How many to take.
-        schedule: How many the schedule has.
+        steps: Number of steps to take.
+        schedule: Number of steps of the schedule.
         rate: Adam's learning rate at the start; a tenth of it at the end.
         eight_bit: Keep to values that an 8-bit image can hold.
     """

@@ -3,29 +3,29 @@
 Our own attack. The paper it grew from (arXiv:2506.17250) puts a gate ``w`` on each element of a
 dense perturbation, counts the open ones with a step function, and bounds what an open gate lets
 through by the box. Here the gate is taken to its end: an open one pushes its unit to the corner
-of the box, so that each counts as much as it can, and the search is over which k gates to open.
+of the box, where it has most effect, and the search is over which k gates to open.
 
-**Start** (start.py) opens the k most promising gates of the clean image, fewer while it fools and
+**Start** (search.py) opens the k most promising gates of the clean image, fewer while it fools and
 more while it does not. The first start follows whichever class is ahead; later ones aim at one
 rival each, those first that a linear model would reach with the fewest units, since an
 untargeted search ends in the cheapest class only about half of the time.
 
-**Trim** (parts/trim.py) takes away what can be spared, then tries to do with one unit fewer. Large
-images have many to take away, which parts/remove_units.py does better.
+**Trim** (trim.py) removes units that are not needed, then searches for a solution with one unit
+fewer. In large images many are not needed, for which parts/remove_units.py is better.
 
-**Anneal** (parts/anneal.py) shakes the best image loose, through dense images and values inside
-the box, which gets it out of corners where gradients vanish.
+**Anneal** (anneal.py) goes from the best image through dense images and values inside the box,
+which escapes corners where gradients vanish.
 
     start, trim, anneal, trim;  then rounds of: start, trim, start, trim, anneal, trim
 
 A target, or a large image, takes longer starts first, of which some resume the one before
-(plan.py). An image that a start has not fooled is taken through the box by signed steps instead of
-trimmed, and annealed from there.
+(plan.py). An image that a start has not fooled takes signed steps through the box instead of a
+trim, and is annealed from there.
 
-Every pass is one forward and one backward at the most, every stage has a fixed length, and the
+Every pass is at most one forward and one backward pass. Every stage has a fixed length, and the
 budget only cuts the list short: a smaller one is a prefix of a larger one. An image that needs a
-single unit, or at most ``stop_at``, leaves between stages. Where more forward than backward passes
-are allowed, the others are spent by scores alone at the end (score_search.py).
+single unit, or at most ``stop_at``, leaves between stages. Forward passes beyond the backward ones
+go to a search by scores alone at the end (score_search.py).
 """
 
 from dataclasses import dataclass, replace
@@ -48,15 +48,15 @@ class Pinprick(Attack):
     """The fewest units that fool, by gates that open all the way.
 
     Attributes:
-        effort: Passes for each image, forward and backward alike: "fast" 100, "balanced" 500,
+        effort: Passes per image, forward and backward alike: "fast" 100, "balanced" 500,
             "thorough" 1000 at the most.
-        max_forwards, max_backwards: Most passes for each image, instead of those of ``effort``;
-            where one is None, it is as the other. Forward passes beyond the backward ones go to a
-            search by scores alone.
-        unit: What is counted: "elements" (channel values) or "pixels" (all channels of a place).
+        max_forwards, max_backwards: Most passes per image, instead of those of ``effort``; if
+            one is None, it equals the other. Forward passes beyond the backward ones go to a search
+            by scores alone.
+        unit: What is counted: "elements" (channel values) or "pixels" (all channels of a pixel).
         values: "free", or "8bit" to change values only to ones an 8-bit image can hold, so that
             the saved PNG is the attack.
-        stop_at: Stop an image once it needs at most so many units; looked at between stages.
+        stop_at: Stop an image once it needs at most this many units; checked between stages.
     """
 
     card: ClassVar[Card] = Card(
@@ -82,13 +82,13 @@ class Pinprick(Attack):
 
     @property
     def passes(self) -> int:
-        """Most passes for each image that may be forward and backward alike."""
+        """Most passes per image that are forward and backward alike."""
         given = [most for most in (self.max_forwards, self.max_backwards) if most is not None]
         return min(given, default=EFFORTS[self.effort])
 
     @property
     def further_forwards(self) -> int:
-        """Most forward passes for each image beyond those."""
+        """Most forward passes per image beyond those."""
         if self.max_forwards is None or self.max_backwards is None:
             return 0
         return self.max_forwards - self.passes

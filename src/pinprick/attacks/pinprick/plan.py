@@ -17,10 +17,10 @@ class Stage:
         kind: Which of them.
         steps: Its length in passes, the trim not counted.
         trim: The length of the trim.
-        aim: The rank of the rival that a start aims at; None for whichever class is ahead.
+        aim: The rank of the rival that a start aims at; None for the best other class.
         memory: Weight of the past in the running mean of a start's gradients; of an annealing, for
-            the start that is made in its place.
-        temperature: How freely the gates of such a start are drawn; it falls to zero.
+            the start that replaces it.
+        temperature: Noise in the draw of such a start's gates; it falls to zero.
         favour: How much it favours some regions of the image; it falls to zero.
         resume: Whether a start goes on with the mean gradient of the image's last one.
     """

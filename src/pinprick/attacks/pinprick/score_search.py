@@ -1,9 +1,9 @@
-"""What Pinprick does with forward passes that no backward pass goes with.
+"""How Pinprick uses forward passes beyond its backward passes: a search by scores alone.
 
-Units that are not needed are removed by scores alone (parts/remove_units.py). Then the
-swaps of Sparse-RS look for one unit fewer, from the best so far; where nothing has fooled yet, from
-the clean image with a quarter of all units. A turn takes at most a third of the passes, or a ninth
-or less of them where fewer are left.
+Units that are not needed are removed (parts/remove_units.py). Once all are needed, the swaps of
+Sparse-RS search for one unit fewer, from the best so far; if nothing has fooled yet, from the clean
+image with a quarter of all units. A turn takes at most a third of the passes, or a ninth or less of
+them if fewer are left.
 """
 
 import torch
@@ -16,19 +16,19 @@ from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Mask
 
-_PARTS = 3  # so many searches in vain take all passes
+_PARTS = 3  # searches without success that use up all passes
 _SHORTEST = 8  # passes that a turn takes at least
-_MANY = 4  # one unit in so many changes, where nothing has fooled yet
+_MANY = 4  # one unit in 4 changes if nothing has fooled yet
 
 
 class ScoreSearch:
-    """A search by scores alone for fewer units than those of ``best``, which is kept up to date.
+    """A search by scores alone for fewer units than those of ``best``, which is updated.
 
     Args:
         problem: The images.
-        best: The shortest adversarial image of each so far.
+        best: The sparsest adversarial image of each so far.
         units: What is counted.
-        stop_at: An image that needs at most so many units is done.
+        stop_at: An image that needs at most this many units is done.
     """
 
     def __init__(self, problem: Problem, best: Best, units: Units, *, stop_at: int) -> None:
@@ -37,7 +37,7 @@ class ScoreSearch:
         self._settled: Mask = torch.zeros_like(best.cost, dtype=torch.bool)
 
     def run(self, passes: int) -> None:
-        """At most so many forward passes for each image."""
+        """Search with at most ``passes`` forward passes per image."""
         sizes = _sizes(passes)
         end, turn = self._problem.forwards + passes, 0
         while True:
@@ -55,11 +55,11 @@ class ScoreSearch:
     def _take_turn(self, rows: Tensor, passes: int, turn: int) -> None:
         unsettled = self.best.cost[rows].isfinite() & ~self._settled[rows]
         if unsettled.any():
-            self._put_back(rows[unsettled], passes)
+            self._remove_units(rows[unsettled], passes)
         if not unsettled.all():
             self._swap(rows[~unsettled], passes, turn)
 
-    def _put_back(self, rows: Tensor, passes: int) -> None:
+    def _remove_units(self, rows: Tensor, passes: int) -> None:
         found = self.best[rows]
         unsettled = remove_units(self._problem[rows], found, self._units, passes)
         self.best.offer(found.images, found.cost, found.cost.isfinite(), rows)
@@ -76,7 +76,7 @@ class ScoreSearch:
 
 
 def _sizes(passes: int) -> list[int]:
-    """How many passes a turn may take, the most first."""
+    """Numbers of passes that a turn may take, the largest first."""
     sizes = [max(1, passes // _PARTS)]
     while sizes[-1] >= _PARTS * _SHORTEST:
         sizes.append(sizes[-1] // _PARTS)

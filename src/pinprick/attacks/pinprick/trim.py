@@ -1,15 +1,15 @@
-"""Trim: shorten an adversarial image, one candidate a pass.
+"""Trim: make an adversarial image sparser, one candidate per pass.
 
-From an image that meets the goal, put back what it can best do without. What a changed unit is
-worth to first order is ``use = -sum g * delta``, ``g`` the margin's gradient at the image: the
-margin should rise by so much when the unit is put back. So many of the least useful are put back
-at once as the slack of the margin should bear; where that fails, half as many; where a single
-one fails, it is kept and the next is tried. Each success gives a new gradient, hence a new order.
+The units that matter least are removed. To first order a changed unit matters by
+``use = -sum g * delta``, ``g`` the margin's gradient at the image: the margin should rise by that
+when the unit is removed. As many of the least useful units are removed at once as the margin should
+allow. If that fails, half as many are tried. If a single one fails, it stays changed and the next
+is tried. Each success gives a new gradient, hence a new order.
 
-Once every changed unit has been tried, few can be spared, and the remaining passes try to do with
-one unit fewer: gates are drawn from the running mean of the gradients seen, those already open
-preferred. One forward and one backward pass a candidate; nothing is kept that was not judged.
-``remove_units.py`` is better where there is much to put back; ``redraw`` is the second half alone.
+Once every changed unit has been tried, the remaining passes search for one unit fewer: gates are
+drawn from the running mean of the gradients seen, and open ones are preferred. One forward and one
+backward pass per candidate; only judged images are kept. ``parts/remove_units.py`` is better where
+many units are not needed; ``redraw`` is the second half alone.
 """
 
 import torch
@@ -24,18 +24,18 @@ from pinprick.problem import Problem
 from pinprick.types import Counts, Mask
 
 _MEMORY = 0.7  # weight of the past in the running mean
-_LOYALTY = 0.3  # how much more a gate counts that is open already
+_LOYALTY = 0.3  # extra weight of a gate that is open already
 _TEMPERATURE = 0.6
 
 
 def trim(problem: Problem, found: Best, units: Units, passes: int, use: str) -> None:
-    """Shorten what was found for each image, in place; every image must have been found.
+    """Make what was found for each image sparser, in place.
 
     Args:
         problem: The images, all of them adversarial in ``found``.
-        found: The adversarial images and how many units each changes.
+        found: The adversarial images and the number of units each changes.
         units: What is counted.
-        passes: How many candidates to judge, the image itself first.
+        passes: Number of candidates to judge, the image itself first.
         use: What the random numbers are drawn for.
     """
     trimmer = Trimmer(problem, found, units, use)
@@ -46,13 +46,13 @@ def trim(problem: Problem, found: Best, units: Units, passes: int, use: str) -> 
 
 
 def redraw(problem: Problem, found: Best, units: Units, passes: Counts, use: str) -> None:
-    """Try to do with one unit fewer, in place, where no single unit can be spared.
+    """Search for one unit fewer, in place, where every single unit is needed.
 
     Args:
         problem: The images, all of them adversarial in ``found``.
-        found: The adversarial images and how many units each changes.
+        found: The adversarial images and the number of units each changes.
         units: What is counted.
-        passes: How many candidates to judge for each image, the image itself first.
+        passes: Number of candidates to judge per image, the image itself first.
         use: What the random numbers are drawn for.
     """
     rows = ((passes > 1) & (found.cost > 1)).nonzero().squeeze(1)
@@ -68,38 +68,36 @@ def redraw(problem: Problem, found: Best, units: Units, passes: Counts, use: str
 
 
 class Trimmer(BatchRows):
-    """The state of a trim: what is shortest so far, what was tried, and what to judge next.
+    """The state of a trim: the sparsest so far, what was tried, and the next candidates.
 
     Attributes:
-        found: The shortest image so far and its count.
+        found: The sparsest image so far and its count.
         settled: Where every unit was tried.
 
     Args:
         problem: The images, all of them adversarial in ``found``.
-        found: The adversarial images and how many units each changes; kept up to date.
+        found: The adversarial images and the number of units each changes; updated.
         units: What is counted.
         use: What the random numbers are drawn for.
-        spare: Whether some single unit may be spared; if not, none is tried before gates are drawn.
+        spare: Whether single units may be unneeded; if not, gates are drawn at once.
     """
 
     def __init__(
         self, problem: Problem, found: Best, units: Units, use: str, *, spare: bool = True
     ) -> None:
         self.found, self._problem, self._units, self._use = found, problem, units, use
-        self._most = (
-            int(found.cost.max()) if len(found.cost) else 1
-        )  # no count can grow, so this bounds them all
+        self._most = int(found.cost.max()) if len(found.cost) else 1  # counts never grow
         self._passes = 0
         self._candidate = self._shortest = found.images
         self._grad = self._mean = torch.zeros_like(found.images)
         self._margin = torch.zeros_like(found.cost, dtype=found.images.dtype)
-        self._limit = (found.cost / 2).floor().clamp_min(1)  # how many to put back at once
+        self._limit = (found.cost / 2).floor().clamp_min(1)  # units to remove at once, at most
         self._tried = units.changed(found.images, problem.images) & (not spare)
         self._taken = torch.zeros_like(self._tried)
         self.settled: Mask = torch.zeros_like(found.cost, dtype=torch.bool)
 
     def step(self) -> None:
-        """Judge one candidate for each image and choose the next."""
+        """Judge one candidate per image and choose the next."""
         goal, images = self._problem.goal, self._problem.images
         logits, grad = self._problem.logits_and_gradient(self._candidate, goal.margin)
         met, count = goal.met(logits), self._units.count(self._candidate, images)
@@ -119,16 +117,16 @@ class Trimmer(BatchRows):
         self._passes += 1
 
     def _learn(self, better: Mask) -> None:
-        """How many to put back next time, and which were tried in vain."""
+        """Update how many units to remove next, and which are needed."""
         number = self._taken.sum(dim=1).to(self._limit.dtype)  # none where the gates were drawn
-        in_vain = self._taken & (~better & (number == 1)).unsqueeze(1)
-        redrawn = (better & (number == 0)).unsqueeze(1)  # other units than before: try all anew
-        self._tried = (self._tried | in_vain) & ~redrawn
+        needed = self._taken & (~better & (number == 1)).unsqueeze(1)
+        redrawn = (better & (number == 0)).unsqueeze(1)  # other units than before: try all again
+        self._tried = (self._tried | needed) & ~redrawn
         halved = (number / 2).floor().clamp_min(1)
         self._limit = torch.where(better, torch.maximum(self._limit, 2 * number), halved)
 
     def _propose(self) -> None:
-        """The next candidates: some units put back or, where all were tried, gates drawn anew."""
+        """The next candidates: some units removed or, if all were tried, gates drawn."""
         images = self._problem.images
         self._taken = self._least_useful()
         self.settled = ~self._taken.any(dim=1)
@@ -136,7 +134,7 @@ class Trimmer(BatchRows):
         self._candidate = torch.where(self.settled.view(-1, 1, 1, 1), self._drawn(), fewer)
 
     def _least_useful(self) -> Tensor:
-        """The units to put back next; none where all were tried."""
+        """The units to remove next; none if all were tried."""
         images = self._problem.images
         use = -self._units.total(self._grad * (self._shortest - images))
         untried = self._units.changed(self._shortest, images) & ~self._tried

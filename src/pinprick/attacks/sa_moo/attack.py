@@ -10,12 +10,12 @@ An individual is a set of k pixels and a direction v in {-1, 0, 1} for each of t
                            or both fool and |a - x|_2 < |b - x|_2,
                            or neither fools and L(a) < L(b)
 
-In a generation as many children are made as there are individuals. Of each pair of parents, both
-take some pixels of the other's; then some pixels of each child are replaced by random ones. The
-preferred ones of parents and children live on. ``L`` is the margin where a label is to be left and
-the cross-entropy where a target is to be reached. One forward pass a child, scores alone. After an
-image is fooled the rest of its queries make the change smaller; as values go to the ends of the
-box or stay, that puts back pixels.
+A generation makes as many children as there are individuals. Both parents of a pair exchange some
+pixels; then some pixels of each child are replaced by random ones. The preferred ones of parents
+and children survive. ``L`` is the margin where a label is to be left and the cross-entropy where a
+target is to be reached. One forward pass per child, scores alone. After an image is fooled, the
+rest of its queries make the change smaller. As values go to the ends of the box or stay, that
+restores pixels.
 
 With the published population of two both parents are the preferred one, so that crossing changes
 nothing: a generation is two mutants of the best so far.
@@ -45,19 +45,19 @@ class SAMOO(Attack):
     """Sets of at most k pixels that evolve, first to fool and then to change less.
 
     Attributes:
-        k: How many pixels may change, or "smallest" to seek the fewest for each image.
-        queries: How often the model is asked about an image at most, for each k that is tried.
-        population: How many individuals an image has.
-        zeros: How likely a value of a pixel in the set stays as it is.
-        crossover: Share of the k pixels that a parent takes of the other's.
+        k: Number of pixels that may change, or "smallest" to seek the fewest for each image.
+        queries: Queries per image at most, for each k that is tried.
+        population: Number of individuals per image.
+        zeros: Probability that a value of a pixel in the set stays as it is.
+        crossover: Share of the k pixels that a parent takes from the other.
         mutation: Share of the k pixels that are replaced by random ones; None for the paper's, 0.4
             where a label is to be left and 0.2 where a target is to be reached.
         parents: "tournament" for the preferred of two at random, as in the authors' code, or
             "uniform" for any two, as in the paper.
         shrink: Whether to go on once an image is fooled, to make the change smaller.
-        eps: How far a value goes, where pixel values run from 0 to 1.
+        eps: Change of a value, where pixel values run from 0 to 1.
         unit: Whether k counts "pixels", as in the paper, or "elements".
-        rounds: How many k are tried for an image at most, where the smallest is sought.
+        rounds: Values of k that are tried per image at most, if k is "smallest".
     """
 
     card: ClassVar[Card] = Card(
@@ -122,7 +122,7 @@ class SAMOO(Attack):
             if done is None or not done.any():
                 continue
             gone, best = rows[done], ranked[done]
-            judged = best.cost[:, 0] < torch.inf  # not where every loss was no number
+            judged = best.cost[:, 0] < torch.inf  # not where every loss was NaN
             tries = breeding[done].made(best.people.first())
             adv[gone[judged]], met[gone] = tries[judged], best.met[:, 0]
             rows, part, near = rows[~done], part[~done], near[~done]
@@ -139,7 +139,7 @@ class SAMOO(Attack):
         near: Images,
         numbers: range,
     ) -> Ranked:
-        """The individuals that live on once those of these numbers are made and asked about."""
+        """The individuals that survive after those of these numbers are made and queried."""
         alone = self.population == 2 and self.parents == "tournament"  # the preferred of two is one
         if ranked is not None and not alone:
             one, other = self._pairs(problem.rng, numbers, f"{breeding.use}, parents")
@@ -168,14 +168,14 @@ class SAMOO(Attack):
             pair = torch.minimum(one, two)  # the preferred ones stand first
         else:
             pair = torch.stack((one[:, :, 0], two[:, :, 0]), dim=2)
-        number = len(numbers)  # two children a pair, but for the last of an odd number
+        number = len(numbers)  # two children per pair, one for the last of an odd number
         return pair.flatten(1)[:, :number], pair.flip(2).flatten(1)[:, :number]
 
     def _mutation(self, goal: Goal) -> float:
         return by_goal(self.mutation, goal, label=0.4, target=0.2)
 
     def _finished(self, problem: Problem, ranked: Ranked, *, last: bool) -> Mask | None:
-        """Which images leave; None where it need not be looked at."""
+        """Which images leave; None if none can."""
         if self.shrink and not problem.may_refuse and not last:
             return None
         done = torch.full_like(ranked.met[:, 0], last)
@@ -185,7 +185,7 @@ class SAMOO(Attack):
 
 
 def _judge(problem: Problem, breeding: Breeding, people: Individuals) -> Ranked:
-    """Ask about some individuals of each image; who got no answer is preferred to nobody."""
+    """Query some individuals of each image; refused ones come last."""
     adv = breeding.made(people)
     loss, met = losses_of_candidates(problem, adv)
     change = adv.unflatten(0, loss.shape) - problem.images.unsqueeze(1)

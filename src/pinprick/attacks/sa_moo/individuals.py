@@ -1,9 +1,9 @@
 """The individuals of SA-MOO, how they are made, crossed and mutated, and which are preferred.
 
-An individual is a set of k units and a direction for each of their values: -1, 0 or 1. Images are
-seen as (batch, channel, unit): for elements there is one channel, and a unit for each value. A
-random key for each unit decides: of those that may be taken, the largest keys are, which draws a
-set without replacement. Every individual has a number, and its own random numbers by it.
+An individual is a set of k units and a direction for each of their values: -1, 0 or 1. Images have
+the shape (batch, channel, unit); elements have one channel and one unit per value. The units of the
+largest random keys are chosen, which draws a set without replacement. Every individual has a
+number, which addresses its random numbers.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Individuals(BatchRows):
         return Individuals(self.members[row, which], self.signs[row, which])
 
     def first(self, copies: int = 1) -> "Individuals":
-        """The first of each image, so many times."""
+        """Copies of the first of each image."""
         members, signs = self.members[:, :1], self.signs[:, :1]
         return Individuals(members.expand(-1, copies, -1), signs.expand(-1, copies, -1, -1))
 
@@ -54,7 +54,7 @@ class Individuals(BatchRows):
 
 @dataclass(frozen=True)
 class Ranked(BatchRows):
-    """Individuals that the model was asked about, the preferred ones of each image first.
+    """Individuals that were queried, the preferred ones of each image first.
 
     Attributes:
         people: The individuals.
@@ -89,9 +89,9 @@ class Breeding(BatchRows):
     Args:
         problem: The images.
         units: What a set is made of.
-        k: How many units are in it; as many as may change, where those are fewer.
-        zeros: How likely a direction is 0.
-        eps: How far a value goes.
+        k: Number of units in it; as many as may change if those are fewer.
+        zeros: Probability that a direction is 0.
+        eps: Change of a value.
         use: What the random numbers are drawn for.
     """
 
