@@ -192,7 +192,7 @@ class _Maps:
     control: PixelMaps | None
 
     def rows(self, rows: Tensor, device: torch.device) -> "_Maps":
-        def some(maps: PixelMaps) -> PixelMaps:
+        def some(maps: Tensor) -> Tensor:  # of another batch size
             return maps[rows.to(maps.device)].to(device)
 
         control = None if self.control is None else some(self.control)
