@@ -6,8 +6,10 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, is_dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,6 +117,23 @@ def test_imports_are_absolute() -> None:
 def test_every_file_says_what_it_is() -> None:
     for path in [*files(), SOURCE / "__init__.py"]:
         assert ast.get_docstring(ast.parse(path.read_text())), module_of(path)
+
+
+def test_dataclasses_cannot_be_changed() -> None:
+    """Settings and plans are shared between parts; only a counter of training may change."""
+    changed = set()
+    for name in map(module_of, files()):
+        if rank_of(name) > rank_of("pinprick.train"):
+            continue  # importing the drawing of figures takes seconds
+        for cls in vars(import_module(name)).values():
+            if isinstance(cls, type) and is_dataclass(cls) and cls.__module__ == name:
+                one: Any = object.__new__(cls)
+                try:
+                    one.anything = 0
+                except FrozenInstanceError:
+                    continue
+                changed.add(f"{name}.{cls.__name__}")
+    assert changed == {"pinprick.train.progress.Progress"}
 
 
 def test_every_attack_file_is_in_the_table() -> None:

@@ -182,6 +182,23 @@ def test_what_is_not_finite_in_a_gradient_is_zero_and_noted(
     assert constant.tally.flat.tolist() == [1] * 6
 
 
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_each_value_of_a_gradient_that_is_not_finite_becomes_zero(
+    linear: Classifier, images: Tensor, labels: Tensor, value: float
+) -> None:
+    bad = images > 0.5
+
+    def spoilt(batch: Tensor) -> Tensor:
+        inner = batch * 1
+        inner.register_hook(lambda grad: grad.masked_fill(bad, value))
+        return linear(inner)
+
+    whole = make(linear, images, labels)
+    wanted = whole.gradient(images, whole.goal.margin).masked_fill(bad, 0)
+    problem = make(Classifier(spoilt), images, labels)
+    assert torch.equal(problem.gradient(images, problem.goal.margin), wanted)
+
+
 def test_logits_without_a_gradient_leave_no_graph(
     linear: Classifier, images: Tensor, labels: Tensor
 ) -> None:
@@ -355,3 +372,15 @@ def test_a_problem_without_gradients_counts_with_the_whole(
     assert (closed.gives_gradients, problem.gives_gradients) == (False, True)
     closed.logits(images)
     assert problem.tally.forwards.tolist() == [1] * 6
+
+
+def test_without_limits_no_counter_is_read(
+    linear: Classifier, images: Tensor, labels: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading one would wait for a GPU at every pass."""
+    problem = make(linear, images, labels)
+    monkeypatch.setattr(problem.tally, "may_forward", None)
+    monkeypatch.setattr(problem.tally, "refused", None)
+    assert problem.logits(images).isfinite().all()
+    assert problem[torch.tensor([3, 0])].refused.tolist() == [False, False]
+    assert not problem.all_refused

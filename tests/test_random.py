@@ -1,6 +1,7 @@
 """Random numbers belong to an image, and are random."""
 
 import math
+import zlib
 from typing import Any
 
 import pytest
@@ -58,6 +59,29 @@ def test_draws_made_ahead_are_those_made_one_by_one(places: int) -> None:
             for name, rows in cuts.items():
                 drawn = streams[name].uniform(places, step=step, use=use)
                 assert torch.equal(drawn, alone[rows])
+
+
+@pytest.mark.parametrize(
+    ("places", "hashed"),
+    [
+        (512, [(0, 1), (1, 2), (3, 2), (5, 2)]),  # two steps are 2**16 numbers
+        (513, [(step, 1) for step in range(6)]),
+    ],
+)
+def test_steps_are_drawn_ahead_where_two_or_more_fit(
+    places: int, hashed: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    salt, seen = zlib.crc32(b"test") * 2**20, []
+
+    def note(keys: torch.Tensor, salted: int, steps: int, count: int) -> torch.Tensor:
+        seen.append((salted - salt, steps))
+        return torch.zeros(len(keys), steps, count, dtype=torch.long)
+
+    monkeypatch.setattr("pinprick.random._hash", note)
+    streams = Streams(0, IDS)
+    for step in range(6):
+        assert streams.uniform(places, step=step, use="test").shape == (64, places)
+    assert seen == hashed
 
 
 def test_what_is_drawn_can_be_written_to() -> None:

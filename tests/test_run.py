@@ -1,7 +1,7 @@
 """The referee measures what came of an attack, whatever the attack says of itself."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
@@ -23,7 +23,7 @@ from pinprick import (
     run_attack,
 )
 from pinprick.attacks import IFGSM, Greedy
-from pinprick.intake import check_parties
+from pinprick.run import _Clock
 from pinprick.types import Images
 
 
@@ -302,6 +302,50 @@ def test_a_limit_is_each_images_own(linear: Classifier, images: Tensor, labels: 
         (Greedy(), None, r"a function of images, got None"),
     ],
 )
-def test_what_is_no_attack_or_no_model_is_named(attack: Any, model: Any, message: str) -> None:
+def test_what_is_no_attack_or_no_model_is_named(
+    images: Tensor, labels: Tensor, attack: Any, model: Any, message: str
+) -> None:
     with pytest.raises(BadInput, match=message):
-        check_parties(attack, model)
+        run_attack(attack, model, images, labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByScores(Returns):
+    """The same by scores alone."""
+
+    card: ClassVar[Card] = replace(Returns.card, name="by_scores", access="scores")
+
+
+@pytest.mark.parametrize("kind", [Returns, ByScores])
+def test_an_attack_gets_gradients_only_where_it_declares_them(
+    linear: Classifier, images: Tensor, labels: Tensor, kind: type[Returns]
+) -> None:
+    seen = []
+
+    def made(problem: Problem) -> Tensor:
+        seen.append(problem.gives_gradients)
+        return problem.images
+
+    run_attack(kind(made=made), linear, images, labels)
+    assert seen == [kind is Returns]
+
+
+def test_on_a_gpu_the_clock_waits_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time and memory of what was queued before do not count."""
+    calls: list[tuple[str, torch.device]] = []
+
+    def noting(name: str) -> Callable[[torch.device], int]:
+        def note(device: torch.device) -> int:
+            calls.append((name, device))
+            return 77
+
+        return note
+
+    for name in ("synchronize", "reset_peak_memory_stats", "max_memory_allocated"):
+        monkeypatch.setattr(torch.cuda, name, noting(name))
+    clock = _Clock(gpu := torch.device("cuda:1"))
+    clock.start()
+    assert calls == [("synchronize", gpu), ("reset_peak_memory_stats", gpu)]
+    seconds, memory = clock.stop()
+    assert calls[2:] == [("synchronize", gpu), ("max_memory_allocated", gpu)]
+    assert (seconds > 0, memory) == (True, 77)

@@ -100,6 +100,13 @@ def test_every_number_has_bounds_every_default_keeps_to_them_and_no_text_is_take
 
 
 @each_class
+def test_settings_are_given_by_name(cls: type[Settings]) -> None:
+    first = next(iter(vars(cls()).values()), None)
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        cls(first)
+
+
+@each_class
 def test_settings_survive_copies(cls: type[Settings]) -> None:
     one = cls()
     assert pickle.loads(pickle.dumps(one)) == one == replace(one)  # type: ignore[type-var]
