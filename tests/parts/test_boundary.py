@@ -1,5 +1,6 @@
 """On a linear model the nearest boundary is known, so the step that is given must reach it."""
 
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -74,3 +75,35 @@ def test_a_step_leads_neither_out_of_the_box_nor_of_the_mask() -> None:
     assert (direction[images == 1] <= 0).all()
     assert (direction[images == 0] >= 0).all()
     assert not direction[~allowed].any()
+
+
+def test_the_slack_of_the_goal_lies_behind_the_boundary() -> None:
+    model, images = exact_linear(3, SHAPE), exact_images(4, SHAPE)
+    problem = case(model, images)
+    problem.goal = replace(problem.goal, slack=0.25)
+    near = nearest_boundary(problem, images, 2, "l2")
+    with torch.no_grad():
+        there = model(images + near.distance.view(-1, 1, 1, 1) * near.direction)
+    margin = problem.goal.plain.margin(there)
+    assert torch.allclose(margin, torch.full_like(margin, -0.25), atol=1e-12)
+
+
+def test_the_size_of_the_logits_does_not_matter() -> None:
+    model, images = exact_linear(5, SHAPE), exact_images(4, SHAPE)
+    large, small = (
+        nearest_boundary(case(each, images), images, 4, "l2")
+        for each in (model, Classifier(lambda batch: model(batch) / 1024))
+    )
+    assert torch.equal(small.distance, large.distance)
+    assert torch.equal(small.direction, large.direction)
+
+
+def test_of_boundaries_as_near_the_one_with_the_highest_logit_is_taken() -> None:
+    def tied(batch: Tensor) -> Tensor:
+        first, second = batch.flatten(1).unbind(dim=1)
+        return torch.stack((torch.ones_like(first), first, second), dim=1)
+
+    images = torch.full((1, 1, 1, 2), 0.5)
+    near = nearest_boundary(case(Classifier(tied), images), images, 2, "l2")
+    assert (near.distance.item(), near.rivals.tolist()) == (0.5, [[1, 2]])
+    assert near.direction.flatten().tolist() == [1, 0]

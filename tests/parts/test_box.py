@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinprick.parts.box import into_ball, keep_allowed
+from pinprick.parts.box import into_ball, keep_allowed, on_grid
 
 values = st.lists(st.floats(0, 1), min_size=4, max_size=4)
 moved = st.lists(st.floats(-3, 3), min_size=4, max_size=4)
@@ -27,3 +27,10 @@ def test_keep_allowed_puts_the_clean_values_back() -> None:
     allowed = torch.tensor([True, False, True]).view(1, 1, 1, 3)
     assert keep_allowed(adv, images, allowed).flatten().tolist() == [1, 0, 1]
     assert keep_allowed(adv, images, None) is adv
+
+
+def test_on_the_grid_a_value_is_a_level_or_the_clean_value_of_the_same_level() -> None:
+    images = torch.tensor([51.1, 51.1, 51.1, 255]).view(1, 1, 2, 2) / 255
+    adv = torch.tensor([50.8, 51.7, 153.4, 0]).view(1, 1, 2, 2) / 255
+    expected = torch.tensor([51.1, 52, 153, 0]).view(1, 1, 2, 2) / 255
+    assert torch.equal(on_grid(adv, images), expected)

@@ -116,6 +116,6 @@ def test_rows_without_a_tie_are_not_counted_along(monkeypatch: pytest.MonkeyPatc
         return first_equal(scores, *rest)
 
     monkeypatch.setattr(largest, "_first_equal", note)
-    scores = torch.tensor([[3.0, 1.0, 2.0], [1.0, 2.0, 1.0], [0.0, 0.0, 2.0]])
-    mask_largest(scores, torch.tensor([2, 2, 2]), 2)
+    scores = torch.tensor([[3.0, 1.0, 2.0], [1.0, 2.0, 1.0], [0.0, 0.0, 2.0], [1.0, 1.0, 2.0]])
+    mask_largest(scores, torch.tensor([2, 2, 2, 0]), 2)
     assert counted == [[[1.0, 2.0, 1.0]]]

@@ -163,3 +163,17 @@ def test_of_units_that_came_as_near_the_first_are_tried_again() -> None:
     work._went |= True
     again = work._todo().nonzero().tolist()
     assert again == [[row, place] for row in (0, 1) for place in range(32)]
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_group_costs_one_forward_pass_and_with_gradients_one_backward_pass(
+    curved: Classifier, images: Tensor, curved_labels: Tensor, gradients: bool
+) -> None:
+    units = Units("elements")
+    images, adv, labels = long_case(curved, images, curved_labels)
+    problem = problem_of(curved, images, Goal(labels), gradients=gradients)
+    work = UnitRemoval(problem, as_found(adv, images, units), units)
+    for step in (1, 2):  # with gradients the whole image first, then half of its units
+        work.step()
+        assert (problem.tally.forwards == step).all()
+        assert (problem.tally.backwards == (step if gradients else 0)).all()

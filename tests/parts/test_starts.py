@@ -131,3 +131,18 @@ def test_uniform_noise_fills_the_box_and_does_not_look_at_the_image() -> None:
     assert (noise < 1).all()
     assert abs(noise.mean().item() - 0.5) < 4 * (1 / 12 / noise.numel()) ** 0.5
     assert not torch.equal(noise, uniform_noise(problem, step=4, use="test"))
+
+
+class Constant(Streams):
+    """Gives the same number always."""
+
+    def uniform(self, *shape: int, step: int, use: str) -> Tensor:
+        return torch.full((6, *shape), 0.25)
+
+
+def test_a_pixel_is_noisy_where_its_number_is_below_the_share() -> None:
+    problem = problem_of(6)
+    problem.rng = Constant(0, torch.arange(6))
+    for share, noisy in ((0.25, False), (0.26, True)):
+        adv = salt_and_pepper(problem, share, step=0, use="test")
+        assert (adv != problem.images).all() == (adv != problem.images).any() == noisy

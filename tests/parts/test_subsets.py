@@ -1,5 +1,6 @@
 """Draws without replacement against the probabilities of drawing one after another."""
 
+import math
 from itertools import permutations
 
 import pytest
@@ -69,6 +70,27 @@ def test_what_has_no_weight_is_never_drawn_and_counts_are_kept() -> None:
     chosen = draw_subset(weights, times, torch.tensor([3, 2, 1]), 3)
     assert chosen[0].tolist() == [False, True, False, True]
     assert chosen.sum(dim=1).tolist() == [2, 2, 0]
+
+
+class Constant(Streams):
+    """Gives the same number always."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__(0, torch.arange(1))
+        self.number = number
+
+    def uniform(self, *shape: int, step: int, use: str) -> Tensor:
+        return torch.full((1, *shape), self.number)
+
+
+@pytest.mark.parametrize(
+    ("number", "time"),
+    [(0.0, 2**-25), (2**-24, 2**-24), (0.5, math.log(2)), (1 - 2**-24, 24 * math.log(2))],
+)
+def test_an_arrival_time_is_minus_the_log_of_what_is_left(number: float, time: float) -> None:
+    """Zero becomes half a step of the random numbers."""
+    times = draw_times(Constant(number), 2, step=0, use="test")
+    assert times.flatten().tolist() == pytest.approx([time, time])
 
 
 def test_arrival_times_are_exponential_and_never_zero() -> None:

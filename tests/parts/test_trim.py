@@ -1,6 +1,6 @@
 """Trim gives nothing up, and leaves nothing that could be spared."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -19,6 +19,7 @@ from pinprick import Classifier, Goal, Problem
 from pinprick.attacks.pinprick.trim import Trimmer, redraw, trim
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 from pinprick.parts.best import Best
+from pinprick.parts.choose_units import draw_largest
 from pinprick.parts.remove_units import UnitRemoval, remove_units
 from pinprick.parts.units import Units
 
@@ -164,3 +165,16 @@ def test_where_units_are_worth_the_same_company_makes_no_difference() -> None:
     )
     assert torch.equal(beside, alone)
     assert (beside != before).any()
+
+
+def test_each_step_draws_gates_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, problem, found = badly_chosen()
+    steps = []
+
+    def note(problem: Problem, *rest: Any, step: int, **others: Any) -> Tensor:
+        steps.append(step)
+        return draw_largest(problem, *rest, step=step, **others)
+
+    monkeypatch.setattr("pinprick.attacks.pinprick.trim.draw_largest", note)
+    trim(problem, found, Units("elements"), 4, "test")
+    assert steps == [0, 1, 2, 3]
