@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import FrozenInstanceError, astuple
 from typing import Any
 
 import pytest
@@ -100,6 +100,11 @@ def test_the_first_stage_depends_on_the_size(
 ) -> None:
     first = next(stages(units, targeted=targeted))
     assert (first.steps, first.trim) == (steps, trim)
+
+
+def test_a_stage_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError):
+        next(stages(784, targeted=False)).steps = 1  # type: ignore[misc]
 
 
 # Which images take which stage

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pinprick import BadInput, Classifier, Goal, build, load_model, run_attack, score_model
 from pinprick.attacks import SparseRS
+from pinprick.attacks.sparse_rs import Swaps, SwapState
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 
 OWN = 7  # questions of the referee before the attack on one image: 2, and 5 for the noise
@@ -209,6 +210,35 @@ def test_a_logit_that_is_no_number_is_never_the_best() -> None:
     result = run_attack(SparseRS(k=2, queries=60), Classifier(moody), images, labels)
     assert (result.adversarial[:, 0, 0, 0] == 0.5).all()
     assert torch.equal(result.adversarial.sum(dim=(1, 2, 3)), torch.ones(8))  # two are dark
+
+
+def test_an_image_of_which_every_try_is_no_number_stays_clean() -> None:
+    def moody(images: Tensor) -> Tensor:
+        lead = torch.where((images == 0.5).flatten(1).all(dim=1), 1.0, torch.nan)
+        return torch.stack((lead, torch.zeros_like(lead)), dim=1)
+
+    images, labels = torch.full((2, 1, 2, 2), 0.5), torch.zeros(2, dtype=torch.long)
+    result = run_attack(SparseRS(k=2, queries=4), Classifier(moody), images, labels)
+    assert torch.equal(result.adversarial, images)
+    assert result.forwards.tolist() == [4, 4]
+
+
+def test_one_swap_fewer_is_drawn_than_queries_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with the share and the random numbers of the query that it is for."""
+    seen = []
+    propose = Swaps.propose
+
+    def note(self: Swaps, state: SwapState, share: float, step: int) -> SwapState:
+        seen.append((share, step))
+        return propose(self, state, share, step)
+
+    monkeypatch.setattr(Swaps, "propose", note)
+    model = exact_linear(4, (3, 6, 5), seed=2)
+    images = sure_images(model, exact_images(1, (3, 6, 5)))
+    attack = SparseRS(k=1, queries=5, alpha=0.3)
+    result = run_attack(attack, model, images, guesses(model, images))
+    assert result.forwards.tolist() == [5]
+    assert seen == [(0.3 / 8, 1), (0.3 / 10, 2), (0.3 / 12, 3), (0.3 / 15, 4)]
 
 
 # Models that give scores alone

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from pinprick import Goal, Problem, Streams
-from pinprick.attacks.sparse_rs import Swaps, SwapState
+from pinprick.attacks.sparse_rs import SwapPlan, Swaps, SwapState
 from pinprick.oracle import exact_images, exact_linear
 from pinprick.parts.units import Units
 
@@ -208,3 +208,19 @@ def test_an_image_draws_the_same_whatever_the_k_of_others() -> None:
     for step in range(1, 20):
         assert torch.equal(state.adv[:1], own.adv)
         state, own = together.propose(state, 0.7, step), alone.propose(own, 0.7, step)
+
+
+def test_the_number_of_swaps_is_worked_out_once_per_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time would be three more operations per query."""
+    swaps = swaps_of(exact_images(2, (1, 4, 5)), 8)
+    state, shares, planned = swaps.begin(swaps.problem.images), [], swaps._planned
+
+    def note(share: float) -> SwapPlan:
+        shares.append(share)
+        return planned(share)
+
+    monkeypatch.setattr(swaps, "_planned", note)
+    for step, share in enumerate((0.5, 0.5, 0.25, 0.25, 0.5)):
+        new = swaps.propose(state, share, step + 1)
+        assert ((new.members & ~state.members).sum(dim=1) == 8 * share).all()
+    assert shares == [0.5, 0.25, 0.5]

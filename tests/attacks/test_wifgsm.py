@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, build, least_likely, run_attack
 from pinprick.attacks import IFGSM, PGD, WIFGSM, DeepFool
+from pinprick.attacks.wifgsm.learning import Learning, room
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, sure_images
 
 
@@ -173,6 +174,42 @@ def test_costs_two_forward_passes_and_one_backward_pass_a_step(
     starts = torch.where(once, 1, 2)  # a start that did not fool is run again, towards y_adv
     assert torch.equal(result.forwards, 3 * starts + 1 + 2 * 7)
     assert torch.equal(result.backwards, 3 * starts + 7)
+
+
+@pytest.mark.parametrize(
+    ("settings", "turns"), [({}, 2), ({"tau": 0.3}, 1), ({"bounded": False}, 1)]
+)
+def test_its_limits_count_the_second_turn_where_there_may_be_one(
+    settings: dict[str, Any], turns: int
+) -> None:
+    facts = WIFGSM(steps=7, start=IFGSM(steps=3), **settings).facts()
+    assert facts.max_forwards == 2 * 3 + 1 + 2 * 7 * turns
+    assert facts.max_backwards == 2 * 3 + 7 * turns
+
+
+def test_the_room_of_a_value_is_on_one_side_or_the_smaller_of_both() -> None:
+    images = torch.tensor([0.25, 0.25, 0.25, 1.0]).view(1, 1, 2, 2)
+    delta = torch.tensor([0.1, -0.1, 0.0, 0.1]).view(1, 1, 2, 2)
+    assert room(images, delta, "directed").flatten().tolist() == [0.75, 0.25, 0.25, 0]
+    assert room(images, delta, "symmetric").flatten().tolist() == [0.25, 0.25, 0.25, 0]
+
+
+def learning(**changed: Any) -> Learning:
+    numbers = {"steps": 7, "lam": 0.5, "a": 0.1, "tau": 0.3, "tau_rate": None, "eps": 0.25}
+    step = {"lr": 0.5, "momentum": 0.75, "loss_scale": None}
+    rest = {"open_only": False, "box": "directed", "bounded": True}
+    return Learning(**{**numbers, **step, **rest, **changed})
+
+
+def test_the_gradient_of_the_gates_is_scaled_by_its_own_largest_value() -> None:
+    slope = torch.tensor([1.0, -4.0, 0.0, 0.0]).view(2, 1, 1, 2)
+    penalty = torch.tensor([0.5, 0.0, 0.0, 0.25]).view(2, 1, 1, 2)
+    scaled = learning()._scaled(slope, penalty)  # times (1 - 0.75) / (0.5 * 0.25), which is 2
+    assert scaled.flatten().tolist() == [1.5, -2, 0, 0.5]
+    scaled = learning(loss_scale=10.0)._scaled(slope, penalty)
+    assert scaled.flatten().tolist() == [15, -40, 0, 2.5]
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        Learning(7)  # type: ignore[call-arg]
 
 
 def test_shut_gates_pay_or_not() -> None:
