@@ -205,6 +205,114 @@ def test_two_starts_share_the_passes_of_an_annealing(
     assert seen == starts
 
 
+@pytest.mark.parametrize(("aim", "aims"), [(None, None), (0, [1, 3]), (5, [2, 1])])
+def test_a_start_aims_at_its_rival_and_is_trimmed_or_rescued(
+    monkeypatch: pytest.MonkeyPatch, aim: int | None, aims: list[int] | None
+) -> None:
+    """The first image is fooled, the second is not; the mean gradient of both is stored."""
+    work, seen = watched([7, 8, 9])
+    work._rivals = torch.tensor([[4, 4], [1, 2], [3, 1]])
+    calls: list[tuple[Any, ...]] = []
+
+    def started(part: Problem, *_: Any, known: Tensor, **given: Any) -> tuple[Best, Tensor]:
+        to = None if given["aims"] is None else given["aims"].tolist()
+        calls.append((part._rows.tolist(), known.tolist(), to, given["steps"], given["use"]))
+        found = Best(part.images)
+        found.cost = torch.tensor([5, torch.inf])
+        return found, torch.ones_like(part.images)
+
+    def rescued(rows: Tensor, stage: Stage, passes: int, use: str) -> None:
+        calls.append(("rescue", rows.tolist(), passes))
+
+    def trimmed(part: Problem, found: Best, units: Units, passes: int, use: str) -> None:
+        calls.append(("trim", part._rows.tolist(), passes, use))
+        found.cost = found.cost - 1
+
+    monkeypatch.setattr(search, "start", started)
+    monkeypatch.setattr(search, "trim", trimmed)
+    setattr(work, "_rescue", rescued)  # noqa: B010
+    Search._start(work, torch.tensor([1, 2]), Stage("start", 9, 6, aim), 9, 6, "test")
+    assert calls == [
+        ([1, 2], [8, 9], aims, 9, "test"),
+        ("trim", [1], 6, "test, trim"),
+        ("rescue", [2], 6),
+    ]
+    assert work.best.cost.tolist() == [7, 4, 9]
+    assert work._mean.flatten(1).sum(dim=1).tolist() == [0, 100, 100]
+    assert not seen
+
+
+def test_a_rescue_wades_or_anneals_for_the_length_of_the_trim() -> None:
+    work, _ = watched([torch.inf, 7, 90])
+    seen: list[tuple[Any, ...]] = []
+    for kind in ("wade", "anneal"):
+
+        def note(
+            rows: Tensor, stage: Stage, steps: int, trims: int, use: str, kind: str = kind
+        ) -> None:
+            seen.append((kind, rows.tolist(), stage.steps, steps, trims))
+
+        setattr(work, f"_{kind}", note)
+    work._rescue(torch.arange(3), Stage("start", 9, 6), 0, "test")
+    assert not seen
+    work._rescue(torch.arange(3), Stage("start", 9, 6), 5, "test")
+    assert seen == [("wade", [0], 6, 5, 0), ("anneal", [2], 6, 5, 0)]
+
+
+def test_an_annealing_is_noted_as_of_use_where_it_found_fewer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    work, _ = watched([7, 8, 9])
+
+    def annealed(part: Problem, found: Best, *_: Any, schedule: int, **__: Any) -> None:
+        assert schedule == 30
+        found.cost = torch.tensor([7, 6])
+
+    monkeypatch.setattr(search, "anneal", annealed)
+    Search._anneal(work, torch.tensor([0, 1]), Stage("anneal", 30), 5, 0, "test")
+    assert work._loosened.tolist() == [False, True, True]
+    assert work.best.cost.tolist() == [7, 6, 9]
+
+
+def test_wading_takes_shorter_and_shorter_steps() -> None:
+    seen = []
+
+    def model(images: Tensor) -> Tensor:
+        seen.append(images[0, 0, 0, 0].item())
+        return lead(images)
+
+    work = Search(grey(1, model), ELEMENTS, eight_bit=False)
+    work._wade(torch.arange(1), Stage("start", 4), 3, 0, "test")
+    assert seen == pytest.approx([0.5, 0.3, 0.15])  # by 0.2 * (1 - step / 4)
+    assert work.best.cost.isinf().all()
+
+
+def test_a_large_image_is_shortened_and_its_gates_redrawn_with_what_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    work, _ = watched([torch.inf, torch.inf, torch.inf])
+    work.number = 10_001
+    problem, redrawn = work._problem, []
+
+    def remove(part: Problem, found: Best, units: Units, passes: int) -> Tensor:
+        problem.tally.forwards[part._rows] += 3
+        found.cost = found.cost - 2
+        return torch.tensor([0, 4])  # the first is settled
+
+    def redraw(part: Problem, found: Best, units: Units, passes: Tensor, use: str) -> None:
+        redrawn.append((part._rows.tolist(), passes.tolist(), use))
+
+    monkeypatch.setattr(search, "remove_units", remove)
+    monkeypatch.setattr(search, "redraw", redraw)
+    found = Best(problem.images)
+    found.cost = torch.tensor([8, torch.inf, 9])
+    work._finish(torch.arange(3), problem, found, 10, "test")
+    assert redrawn == [([0, 2], [7, 0], "test, redrawn")]
+    assert work.best.cost.tolist() == [6, torch.inf, 7]
+    work._finish(torch.arange(3), problem, found, 0, "test")
+    assert len(redrawn) == 1  # without passes nothing is tried
+
+
 # A start
 
 
@@ -215,11 +323,13 @@ class Drawn:
         self.scores: list[Tensor] = []
         self.counts: list[float] = []
         self.bounds: list[int] = []
+        self.temperatures: list[float] = []
 
         def note(problem: Problem, scores: Tensor, count: Tensor, most: int, **rest: Any) -> Tensor:
             self.scores.append(scores)
             self.counts.append(count.item())
             self.bounds.append(most)
+            self.temperatures.append(rest["temperature"])
             return draw_largest(problem, scores, count, most, **rest)
 
         monkeypatch.setattr(search, "draw_largest", note)
@@ -229,7 +339,7 @@ def make_start(problem: Problem, steps: int, known: float, **settings: Any) -> N
     start(
         problem,
         ELEMENTS,
-        Stage("start", steps, temperature=0.0, **settings),
+        Stage("start", steps, **{"temperature": 0.0, **settings}),
         known=torch.tensor([known]),
         aims=None,
         mean=torch.zeros_like(problem.images),
@@ -265,6 +375,27 @@ def test_once_it_fools_a_start_opens_ever_fewer_and_at_least_one(
     drawn = Drawn(monkeypatch)
     make_start(grey(1, any_change), 8, known=torch.inf)
     assert drawn.counts == [8, 5, 3, 2, 1, 1, 1, 1]
+
+
+def test_a_start_cools_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = Drawn(monkeypatch)
+    make_start(grey(1), 4, known=torch.inf, temperature=0.8)
+    assert drawn.temperatures == pytest.approx([0.8, 0.6, 0.4, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("side", "counts"),
+    [
+        (50, [125, 163, 212, 276, 359, 467, 477]),  # from 400 on
+        (100, [500, 651, 847, 1102, 1125, 1148, 1171]),  # from 1000 on
+    ],
+)
+def test_beyond_a_tenth_of_the_units_and_400_a_start_opens_a_fiftieth_more(
+    monkeypatch: pytest.MonkeyPatch, side: int, counts: list[int]
+) -> None:
+    drawn = Drawn(monkeypatch)
+    make_start(grey(1, shape=(1, side, side)), 7, known=torch.inf)
+    assert drawn.counts == counts
 
 
 def test_a_start_favours_regions_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
