@@ -89,7 +89,7 @@ def test_a_row_out_of_budget_has_no_gradient(
     problem = make(linear, images, labels, max_forwards=1)
     first = problem[torch.tensor([0, 4])]
     first.logits(first.images)
-    grad = problem.gradient(images, problem.goal.margin)
+    grad = problem.gradient(images, lambda logits: logits[:, 0])
     assert (grad.flatten(1) == 0).all(dim=1).tolist() == [True, False, False, False, True, False]
     assert problem.tally.backwards.tolist() == [0, 1, 1, 1, 0, 1]
 
@@ -384,3 +384,19 @@ def test_without_limits_no_counter_is_read(
     assert problem.logits(images).isfinite().all()
     assert problem[torch.tensor([3, 0])].refused.tolist() == [False, False]
     assert not problem.all_refused
+
+
+def test_passes_of_a_stage_are_summed_over_its_turns(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels)
+    part = problem[torch.tensor([2, 0])]
+    for name in ("search", "check", "search"):
+        with problem.stage(name):
+            part.gradient(part.images, part.goal.margin)
+            part.logits(part.images)
+    stages = problem.tally.stages
+    assert list(stages) == ["search", "check"]
+    assert stages["search"].forwards.tolist() == [4, 0, 4, 0, 0, 0]
+    assert stages["search"].backwards.tolist() == [2, 0, 2, 0, 0, 0]
+    assert stages["check"].forwards.tolist() == [2, 0, 2, 0, 0, 0]

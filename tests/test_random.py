@@ -30,6 +30,27 @@ def test_an_image_draws_the_same_alone_and_in_any_batch(
         assert torch.equal(first, alone.integers(7, 4, step=step, use="test")[0])
 
 
+def mixed(x: int, *, last: bool = True) -> int:
+    """Splitmix64's finaliser after a step of its counter, on whole numbers modulo 2**64."""
+    x = x * 0x9E3779B97F4A7C15 % 2**64
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
+    return x ^ x >> 31 if last else x
+
+
+@given(seed=st.integers(-(2**65), 2**65), number=whole, step=st.integers(0, 2**20 - 1))
+def test_draws_are_splitmix64_of_seed_id_step_use_and_position(
+    seed: int, number: int, step: int
+) -> None:
+    """So they are the same on every machine and in every version."""
+    key = mixed(number + mixed(seed))
+    key = mixed(key + zlib.crc32(b"test") * 2**20 + step)
+    bits = [mixed(key + at * 0x9E3779B97F4A7C15, last=False) >> 40 for at in range(3)]
+    streams = Streams(seed, torch.tensor([number]))
+    assert streams.integers(2**24, 3, step=step, use="test").tolist() == [bits]
+    assert streams.uniform(3, step=step, use="test").tolist() == [[bit / 2**24 for bit in bits]]
+
+
 @given(rows=st.lists(st.integers(0, 5), max_size=9))
 def test_a_cut_draws_what_the_whole_draws(rows: list[int]) -> None:
     streams = Streams(3, torch.tensor([4, 8, 15, 16, 23, 42]))

@@ -145,6 +145,18 @@ def test_a_failure_has_its_reason(linear: Classifier, images: Tensor, labels: Te
     assert held.failures[1] is Failure.NOTHING_MAY_CHANGE
     broken = Classifier(lambda batch: linear(batch) / 0)
     assert set(run_attack(IFGSM(), broken, images, labels).failures) == {Failure.NOT_FINITE}
+    partly = Classifier(lambda batch: linear(batch).index_fill(1, torch.tensor([3]), torch.nan))
+    assert set(run_attack(IFGSM(), partly, images, labels).failures) == {Failure.NOT_FINITE}
+
+
+def test_an_image_that_is_misclassified_or_shut_is_not_attacked(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    given, allowed = labels.clone(), torch.ones_like(images, dtype=torch.bool)
+    given[0], allowed[1] = (labels[0] + 1) % 4, False
+    result = run_attack(IFGSM(steps=2), linear, images, given, allowed=allowed)
+    assert result.forwards.tolist() == [0, 0, 2, 2, 2, 2]
+    assert torch.equal(result.adversarial[:2], images[:2])
 
 
 def test_a_change_that_rounding_takes_back_does_not_survive_as_a_png() -> None:
@@ -169,6 +181,7 @@ def test_batches_come_one_at_a_time(linear: Classifier, images: Tensor, labels: 
     assert attacked == []
     first = next(batches)
     assert (len(first), attacked) == (4, [4])
+    assert first.trace is None  # unless asked for
     assert [len(batch) for batch in batches] == [2]
 
 
@@ -219,8 +232,14 @@ def net_of(model: Classifier) -> nn.Module:
 
 @pytest.mark.parametrize("room", [1, 2, 3, 5])
 def test_a_batch_that_does_not_fit_is_started_again_in_halves(
-    linear: Classifier, images: Tensor, labels: Tensor, room: int
+    linear: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    room: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    emptied: list[int] = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(1))
     wide = run_attack(Greedy(), linear, images, labels)
     narrow = run_attack(Greedy(), Narrow(net_of(linear), room), images, labels)
     assert torch.equal(narrow.adversarial, wide.adversarial)
@@ -228,6 +247,7 @@ def test_a_batch_that_does_not_fit_is_started_again_in_halves(
     assert torch.equal(narrow.ids, wide.ids)
     expected = {1: [1, 1, 1, 1, 1, 1], 2: [1, 2, 2, 1, 2, 2], 3: [3] * 6, 5: [3] * 6}[room]
     assert narrow.batch_size.tolist() == expected
+    assert len(emptied) == {1: 5, 2: 3, 3: 1, 5: 1}[room]  # of what the abandoned tries left
 
 
 def test_one_image_that_does_not_fit_is_an_error(
