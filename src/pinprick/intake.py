@@ -135,7 +135,7 @@ def take_start(task: Task, start: Any) -> Task:
         return replace(task, start=_given_start(task, start))
     if not isinstance(start, AttackResult):
         raise BadInput(
-            f"start must be the result of an attack, or an image for each, got {_brief(start)}"
+            f"start must be the result of an attack, or a tensor like images, got {_brief(start)}"
         )
     _check_start_shape(task, start.images)
     start = start.to(task.images.device)

@@ -2,7 +2,7 @@
 
 Where a model is sure, the gradients of the cross-entropy fall below the smallest normal number,
 1.2e-38 in single precision. A processor takes up to a hundred times as long for such a subnormal
-number. It can be told to take them as zero instead, thread by thread.
+number. It can take them as zero instead, thread by thread.
 
 A setting of the calling thread alone would not do. The threads that torch shares its work among
 keep the setting of the thread that started them, so those that are there already would stay slow,

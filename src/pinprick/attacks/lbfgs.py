@@ -8,7 +8,7 @@ networks. ICLR 2014.
 by L-BFGS in the box, for the ``c`` on the edge between minima that meet the goal and minima that do
 not, found image by image: tenfold steps until both kinds have been seen, then halving on the
 scale of logarithms. The smallest image of all that met the goal is returned. A forward and a
-backward pass a step, and a forward pass more at the end of each search.
+backward pass per step, and a forward pass more at the end of each search.
 
 ``L`` is the cross-entropy to the target, as in the paper, which has no untargeted form. Without a
 target it is ``log(1 + exp(margin))``, the cross-entropy between the label and its strongest rival.

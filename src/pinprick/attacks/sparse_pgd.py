@@ -3,7 +3,7 @@
 Zhong, Huang, Liu: Towards efficient training and evaluation of robust models against l0 bounded
 adversarial perturbations. ICML 2024.
 
-    adv = x + p * top_k(m)                             p in the box, m one number a pixel
+    adv = x + p * top_k(m)                             p in the box, m one number per pixel
     p   = clip(p - a * eps * sign(G * top_k(m)))       projected
     p   = clip(p - a * eps * sign(G))                  unprojected: G * sigmoid(m) has that sign
     m   = m - b * sqrt(P) * h / |h|_2,     h = (sum_c G_c p_c) * sigmoid'(m)

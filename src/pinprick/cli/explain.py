@@ -228,24 +228,28 @@ def _group_cells(picture: "ExplainedPicture") -> tuple[str, ...]:
     from pinprick.explain.noise.labels import LABELS
     from pinprick.report.words import FIXED, cut, share, signed
 
-    row, told = picture.row, picture.explanation
-    kinds = Counter(group.shapley.label for group in told.groups)
-    effects = (signed(told.obscuring), signed(told.leading)) if told.groups else ("", "")
+    row, explanation = picture.row, picture.explanation
+    kinds = Counter(group.shapley.label for group in explanation.groups)
+    effects = (
+        (signed(explanation.obscuring), signed(explanation.leading))
+        if explanation.groups
+        else ("", "")
+    )
     return (
         cut(picture.record.name, 18),
         f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",
-        str(len(told.groups)),
+        str(len(explanation.groups)),
         *effects,
         ", ".join(f"{kinds[name]}{FIXED}{name}" for name in LABELS if kinds[name]),
-        _spare_words(told),
+        _spare_words(explanation),
     )
 
 
-def _spare_words(told: "Explanation") -> str:
+def _spare_words(explanation: "Explanation") -> str:
     """The number of changed pixels that are not needed, as far as it is known."""
-    if told.spare_pixels is not None:
-        return str(told.spare_pixels or "none")
-    most = told.most_spare_pixels
+    if explanation.spare_pixels is not None:
+        return str(explanation.spare_pixels or "none")
+    most = explanation.most_spare_pixels
     return "" if most is None else f"at most {most}"
 
 

@@ -118,7 +118,7 @@ def explain_pictures(
                 if not group.records:  # a remote model answered for none of them
                     continue
                 for records, result in attack_group(attack, classifier, group, run, time_left):
-                    told = explain_result(
+                    explained = explain_result(
                         result,
                         classifier,
                         settings,
@@ -127,16 +127,16 @@ def explain_pictures(
                         layer=None if layer == NO_LAYER else layer,
                         method=map_method,
                     )
-                    layer = NO_LAYER if told.true_maps is None else told.true_maps.layer
+                    layer = NO_LAYER if explained.true_maps is None else explained.true_maps.layer
                     here = {number - len(pictures) for number in drawn}
                     pictures += save_explanations(
-                        told, records, classifier, out, title=title, figures=here
+                        explained, records, classifier, out, title=title, figures=here
                     )
                     make = partial(
-                        _document, told, pictures, unreadable, classifier, settings, data
+                        _document, explained, pictures, unreadable, classifier, settings, data
                     )
                     file.update(make)
-                    advance(len(told))
+                    advance(len(explained))
         except PinprickError as stop:
             if not pictures:
                 raise
@@ -200,7 +200,7 @@ def _check_layer(
 
 
 def _document(
-    told: Explained,
+    explained: Explained,
     pictures: Sequence[ExplainedPicture],
     unreadable: Sequence[Unreadable],
     model: Classifier,
@@ -208,8 +208,8 @@ def _document(
     data: str | None,
     totals: Totals | None = None,
 ) -> dict[str, Any]:
-    """Every number of the pictures so far; ``told`` is the latest batch."""
-    result, maps = told.result, told.true_maps
+    """Every number of the pictures so far; ``explained`` is the latest batch."""
+    result, maps = explained.result, explained.true_maps
     return {
         "format": 2,
         "attack": result.attack,

@@ -70,7 +70,7 @@ class ExplainedPicture:
 
 
 def save_explanations(
-    told: Explained,
+    explained: Explained,
     records: Sequence[PictureRecord],
     model: Classifier,
     folder: Path,
@@ -81,26 +81,28 @@ def save_explanations(
     """Write the files of one batch to ``folder``, which must exist.
 
     Args:
-        told: The explained batch.
+        explained: The explained batch.
         records: Its pictures.
         model: The model, which is asked for guided gradients of the images that are drawn.
         folder: Where to write.
         title: The attack and the model.
         figures: Rows of the batch to draw; all if None.
     """
-    rows = make_rows(told.result, model)
+    rows = make_rows(explained.result, model)
     drawn = [i for i in range(len(rows)) if figures is None or i in figures]
-    views = dict(zip(drawn, make_views(told, model, drawn), strict=True)) if drawn else {}
+    views = dict(zip(drawn, make_views(explained, model, drawn), strict=True)) if drawn else {}
     pictures = []
     with writing(folder):
         for i, (record, row, whole) in enumerate(
-            zip(records, rows, told.explanations, strict=True)
+            zip(records, rows, explained.explanations, strict=True)
         ):
             figure = effects = None
             if i in views:
                 headline = f"{record.name}: {title}"
                 figure, effects = _draw(row, whole, views[i], folder / record.name, headline)
-            adversarial, changes = _save(told.result.adversarial[i], whole, folder / record.name)
+            adversarial, changes = _save(
+                explained.result.adversarial[i], whole, folder / record.name
+            )
             pictures.append(
                 ExplainedPicture(
                     record=record,
@@ -117,43 +119,45 @@ def save_explanations(
 
 
 def _draw(
-    row: Row, told: Explanation, views: tuple[Views, Views], stem: Path, title: str
+    row: Row, explanation: Explanation, views: tuple[Views, Views], stem: Path, title: str
 ) -> tuple[Path, Path | None]:
     """Write both figures; the second only where something changed."""
     clean, adversarial = views
     figure = stem.with_name(f"{stem.name}-explained.png")
-    save_figure(explain_figure(row, told, clean, adversarial, title=title), figure)
-    if not told.groups:
+    save_figure(explain_figure(row, explanation, clean, adversarial, title=title), figure)
+    if not explanation.groups:
         return figure, None
     effects = stem.with_name(f"{stem.name}-effects.png")
     names = {"true_name": clean.class_name, "rival_name": adversarial.class_name}
-    save_figure(effects_figure(told, title=title, **names), effects)
+    save_figure(effects_figure(explanation, title=title, **names), effects)
     return figure, effects
 
 
-def _save(picture: Picture, told: Explanation, stem: Path) -> tuple[Path | None, Path | None]:
+def _save(
+    picture: Picture, explanation: Explanation, stem: Path
+) -> tuple[Path | None, Path | None]:
     """Write the adversarial PNG, and the lists of pixels if they are too long for the JSON file."""
     adversarial = stem.with_name(f"{stem.name}-adversarial.png") if len(picture) in (1, 3) else None
     if adversarial is not None:
         save_png(picture, adversarial)
-    if told.changed_pixels <= _LISTED:
+    if explanation.changed_pixels <= _LISTED:
         return adversarial, None
     changes = stem.with_name(f"{stem.name}-changes.safetensors")
-    save_changes(told, changes)
+    save_changes(explanation, changes)
     return adversarial, changes
 
 
 def make_views(
-    told: Explained, model: Classifier, rows: Sequence[int]
+    explained: Explained, model: Classifier, rows: Sequence[int]
 ) -> list[tuple[Views, Views]]:
     """Clean and adversarial images with their maps, for some rows of the batch."""
-    chosen = torch.tensor(rows, dtype=torch.long, device=told.result.images.device)
-    result = told.result[chosen]
+    chosen = torch.tensor(rows, dtype=torch.long, device=explained.result.images.device)
+    result = explained.result[chosen]
     true, other = (
         None if maps is None else maps.values[chosen.to(maps.values.device)]
-        for maps in (told.true_maps, told.adversarial_maps)
+        for maps in (explained.true_maps, explained.adversarial_maps)
     )
-    method = "Map" if told.true_maps is None else told.true_maps.method
+    method = "Map" if explained.true_maps is None else explained.true_maps.method
     clean = _views(result.images, result.goal.labels, true, method, model)
     adversarial = _views(result.adversarial, rivals(result), other, method, model)
     return list(zip(clean, adversarial, strict=True))

@@ -15,16 +15,18 @@ _FEWEST = 5  # groups that there is always room for
 _TICK = 0.15  # inches per number under the axis
 
 
-def effects_figure(told: Explanation, *, title: str, true_name: str, rival_name: str) -> Figure:
+def effects_figure(
+    explanation: Explanation, *, title: str, true_name: str, rival_name: str
+) -> Figure:
     """Bars with standard errors on the left, the margin on the right."""
-    assert told.groups, "nothing changed, so nothing has an effect"
-    wide = max(11.4, 2 * (_TICK * len(told.groups) + 1))  # room for every number
+    assert explanation.groups, "nothing changed, so nothing has an effect"
+    wide = max(11.4, 2 * (_TICK * len(explanation.groups) + 1))  # room for every number
     figure = Figure(figsize=(wide, 4.8), dpi=150, layout="constrained")
-    figure.suptitle(f"{title}\n{_total_and_error(told)}", fontsize=10, parse_math=False)
+    figure.suptitle(f"{title}\n{_total_and_error(explanation)}", fontsize=10, parse_math=False)
     bars, margins = figure.subplots(1, 2)
-    ordered = [told.groups[number] for number in told.order]
-    _draw_bars(bars, ordered, true_name, rival_name, exact=told.method == "exact")
-    _draw_margins(margins, told, ordered, true_name, rival_name)
+    ordered = [explanation.groups[number] for number in explanation.order]
+    _draw_bars(bars, ordered, true_name, rival_name, exact=explanation.method == "exact")
+    _draw_margins(margins, explanation, ordered, true_name, rival_name)
     return figure
 
 
@@ -63,9 +65,9 @@ def _draw_bars(
 
 
 def _draw_margins(
-    axes: Axes, told: Explanation, groups: Sequence[Group], true_name: str, rival_name: str
+    axes: Axes, explanation: Explanation, groups: Sequence[Group], true_name: str, rival_name: str
 ) -> None:
-    margins = [stage.margin for stage in told.stages]
+    margins = [stage.margin for stage in explanation.stages]
     axes.plot(range(len(margins)), margins, color="#555555", linewidth=1.2, zorder=1)
     axes.plot([0], margins[:1], marker="o", color="black", markersize=5, linestyle="none")
     for place, group in enumerate(groups, start=1):
@@ -90,10 +92,11 @@ def _ticks(axes: Axes, words: Sequence[str]) -> None:
     axes.set_xticklabels(words, fontsize=7 if crowded else 9, rotation=90 if crowded else 0)
 
 
-def _total_and_error(told: Explanation) -> str:
+def _total_and_error(explanation: Explanation) -> str:
     """The total change of the margin, and how exact the effects are."""
-    total = f"margin moved by {told.margin:.2f}: {told.obscuring:.2f} obscuring, {told.leading:.2f}"
-    if told.method == "exact":
+    obscuring, leading = explanation.obscuring, explanation.leading
+    total = f"margin moved by {explanation.margin:.2f}: {obscuring:.2f} obscuring, {leading:.2f}"
+    if explanation.method == "exact":
         return f"{total} leading; exact, from all coalitions of groups"
-    error = f"standard errors up to {100 * told.largest_error:.1f} % of that"
-    return f"{total} leading; from {told.pairs} pairs of random orders, {error}"
+    error = f"standard errors up to {100 * explanation.largest_error:.1f} % of that"
+    return f"{total} leading; from {explanation.pairs} pairs of random orders, {error}"

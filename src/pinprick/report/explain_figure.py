@@ -59,42 +59,42 @@ class Views:
 
 
 def explain_figure(
-    row: Row, told: Explanation, clean: Views, adversarial: Views, *, title: str
+    row: Row, explanation: Explanation, clean: Views, adversarial: Views, *, title: str
 ) -> Figure:
     """Six panels with outlines, their legend, and the largest groups enlarged."""
-    crops = _CROPS if told.groups else 0.0
+    crops = _CROPS if explanation.groups else 0.0
     room = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.05, hspace=0.03)
     figure = Figure(figsize=(10.8, _PANELS + crops), dpi=150, layout=room)
-    figure.suptitle(f"{title}\n{_headline(row, told)}", fontsize=11, parse_math=False)
-    if not told.groups:
+    figure.suptitle(f"{title}\n{_headline(row, explanation)}", fontsize=11, parse_math=False)
+    if not explanation.groups:
         whole = figure.add_subfigure(figure.add_gridspec(1, 1)[0])
-        _draw_panels(whole, row, told, clean, adversarial)
+        _draw_panels(whole, row, explanation, clean, adversarial)
         return figure
     grid = figure.add_gridspec(2, 1, height_ratios=(_PANELS, crops))
-    _draw_panels(figure.add_subfigure(grid[0]), row, told, clean, adversarial)
+    _draw_panels(figure.add_subfigure(grid[0]), row, explanation, clean, adversarial)
     lower = figure.add_subfigure(grid[1])
-    _draw_crops(lower, told.groups, clean.picture, adversarial.picture)
-    lower.suptitle(_crops_title(told), fontsize=10)
+    _draw_crops(lower, explanation.groups, clean.picture, adversarial.picture)
+    lower.suptitle(_crops_title(explanation), fontsize=10)
     return figure
 
 
 def _draw_panels(
-    figure: SubFigure, row: Row, told: Explanation, clean: Views, adversarial: Views
+    figure: SubFigure, row: Row, explanation: Explanation, clean: Views, adversarial: Views
 ) -> None:
     above, below = figure.subplots(2, 3, gridspec_kw={"hspace": 0.06})
     state = "adversarial" if row.success else "after the attack"
-    state = "not attacked" if told.status == "skipped" else state
+    state = "not attacked" if explanation.status == "skipped" else state
     draw_picture(above[0], clean.picture)
     write_around(above[0], "clean", prediction_below(row.clean, 32), size=10)
     draw_picture(below[0], adversarial.picture)
     write_around(below[0], state, prediction_below(row.adversarial, 32), size=10)
     for axes, views, which in ((above, clean, "clean"), (below, adversarial, state)):
-        _draw_maps(axes[1], axes[2], views, told, which)
-    if not told.groups:
+        _draw_maps(axes[1], axes[2], views, explanation, which)
+    if not explanation.groups:
         return
     height, width = clean.picture.shape[1:]
-    unnumbered = number_marks(below[0], told.groups, (height, width))
-    marks, kinds = legend_marks({group.shapley.label for group in told.groups})
+    unnumbered = number_marks(below[0], explanation.groups, (height, width))
+    marks, kinds = legend_marks({group.shapley.label for group in explanation.groups})
     caveat = _CAVEAT if clean.guided is not None else ""
     legend = figure.legend(
         marks,
@@ -105,21 +105,26 @@ def _draw_panels(
         frameon=False,
         handletextpad=0.2,
         title="\n".join(
-            filter(None, (_marks_title(told, height, width), _unnumbered_words(unnumbered), caveat))
+            filter(
+                None,
+                (_marks_title(explanation, height, width), _unnumbered_words(unnumbered), caveat),
+            )
         ),
         title_fontsize=9,
     )
     legend.get_title().set_multialignment("center")
 
 
-def _draw_maps(first: Axes, second: Axes, views: Views, told: Explanation, which: str) -> None:
+def _draw_maps(
+    first: Axes, second: Axes, views: Views, explanation: Explanation, which: str
+) -> None:
     name = folded(f"for {views.class_name}", 36)
     height, width = views.picture.shape[1:]
     if views.heat is None:
         draw_words(first, "no map: the model shows no layers,\nor --layer none was given")
     else:
         draw_heat(first, views.picture, views.heat)
-        draw_marks(first, told.groups, (height, width))
+        draw_marks(first, explanation.groups, (height, width))
     empty = views.heat is not None and not bool((views.heat > 0).any())
     below = f"{name}\nzero everywhere" if empty else name
     write_around(first, f"{views.method}, {which}", below, size=10)
@@ -127,28 +132,32 @@ def _draw_maps(first: Axes, second: Axes, views: Views, told: Explanation, which
         draw_words(second, folded(views.why_not, 38, lines=6))
     else:
         draw_guided(second, views.guided)
-        draw_marks(second, told.groups, (height, width))
+        draw_marks(second, explanation.groups, (height, width))
         name += "" if bool((views.guided != 0).any()) else "\nzero everywhere"
     write_around(second, f"Guided {views.method}, {which}", name, size=10)
 
 
-def _headline(row: Row, told: Explanation) -> str:
+def _headline(row: Row, explanation: Explanation) -> str:
     wanted = "" if row.target_name is None else f"; target {row.target_name}"
-    outcome = f"failed: {outcome_words(row)}" if told.status == "failed" else outcome_words(row)
-    if not told.groups:
+    outcome = (
+        f"failed: {outcome_words(row)}" if explanation.status == "failed" else outcome_words(row)
+    )
+    if not explanation.groups:
         return f"{outcome}; nothing changed{wanted}"
-    pixels, groups = told.changed_pixels, len(told.groups)
+    pixels, groups = explanation.changed_pixels, len(explanation.groups)
     amount = f"{pixels} changed pixel{'s' if pixels != 1 else ''}"
     amount += f" in {groups} group{'s' if groups != 1 else ''}"
-    spare = f", {told.spare_pixels} not needed" if told.spare_pixels else ", all needed"
-    if told.spare_pixels is None:
-        most = told.most_spare_pixels
+    spare = (
+        f", {explanation.spare_pixels} not needed" if explanation.spare_pixels else ", all needed"
+    )
+    if explanation.spare_pixels is None:
+        most = explanation.most_spare_pixels
         spare = "" if most is None else f", at most {most} not needed (not all were tried)"
     return f"{outcome}; {amount}{spare}{wanted}"
 
 
-def _marks_title(told: Explanation, height: int, width: int) -> str:
-    far = reach(told.groups, height, width)
+def _marks_title(explanation: Explanation, height: int, width: int) -> str:
+    far = reach(explanation.groups, height, width)
     away = f", {far} pixel{'s' if far != 1 else ''} away from them" if far else ""
     return (
         f"Outlines: groups of changed pixels{away}. Shape and colour: what a group does. "
@@ -162,8 +171,8 @@ def _unnumbered_words(unnumbered: list[int]) -> str:
     return folded(f"No room for the numbers of: {', '.join(map(str, unnumbered))}", 110, lines=3)
 
 
-def _crops_title(told: Explanation) -> str:
-    count = len(told.groups)
+def _crops_title(explanation: Explanation) -> str:
+    count = len(explanation.groups)
     which = f"the {_MOST_CROPS} largest of {count} groups" if count > _MOST_CROPS else "all groups"
     return f"{which}, the largest effect first, with changes of scores in logits"
 

@@ -15,7 +15,7 @@ start, once or twice, and, if there is no target, one forward pass to see the cl
 
 Where the text cannot be taken literally, and what is done instead:
 
-- Scale. With ``lr`` = 0.01 on ``J`` as printed, ``w`` moves by 1e-6 a step while tau / eps = 19 is
+- Scale. With ``lr`` = 0.01 on ``J`` as printed, ``w`` moves 1e-6 per step while tau / eps = 19 is
   taken off: no gate ever opens. The authors' code multiplies ``J`` by 1e5, which suits one size of
   image and one eps. By default the gradient of CE is divided by its largest value over the gates,
   step by step and image by image, and ``J`` is multiplied by (1 - momentum) / (lr * eps). So a gate
