@@ -137,9 +137,9 @@ def grey(
 def watched(found: list[float]) -> tuple[Search, list[tuple[str, list[int]]]]:
     """A search that has found images of these costs, and the stages that it runs."""
     work = Search(grey(len(found)), ELEMENTS, eight_bit=False)
-    work.best.cost = torch.tensor(found)
+    work.best.cost = torch.tensor(found, dtype=torch.float32)
     seen: list[tuple[str, list[int]]] = []
-    for kind in ("start", "wade", "anneal", "start_twice"):
+    for kind in ("start", "signed_steps", "anneal", "start_twice"):
 
         def note(rows: Tensor, *_: Any, kind: str = kind) -> None:
             seen.extend([(kind, rows.tolist())] if len(rows) else [])
@@ -152,9 +152,9 @@ def watched(found: list[float]) -> tuple[Search, list[tuple[str, list[int]]]]:
     ("number", "resume", "expected"),
     [
         (0, False, [("start", [0, 1, 2])]),
-        (1, False, [("wade", [0]), ("start", [1]), ("anneal", [2])]),
+        (1, False, [("signed_steps", [0]), ("start", [1]), ("anneal", [2])]),
         (1, True, [("start", [0, 1, 2])]),
-        (5, False, [("wade", [0]), ("start", [1]), ("anneal", [2])]),
+        (5, False, [("signed_steps", [0]), ("start", [1]), ("anneal", [2])]),
     ],
 )
 def test_later_starts_leave_out_images_that_are_lost_or_dense(
@@ -242,10 +242,10 @@ def test_a_start_aims_at_its_rival_and_is_trimmed_or_rescued(
     assert not seen
 
 
-def test_a_rescue_wades_or_anneals_for_the_length_of_the_trim() -> None:
+def test_a_rescue_takes_signed_steps_or_anneals_for_the_length_of_the_trim() -> None:
     work, _ = watched([torch.inf, 7, 90])
     seen: list[tuple[Any, ...]] = []
-    for kind in ("wade", "anneal"):
+    for kind in ("signed_steps", "anneal"):
 
         def note(
             rows: Tensor, stage: Stage, steps: int, trims: int, use: str, kind: str = kind
@@ -256,7 +256,7 @@ def test_a_rescue_wades_or_anneals_for_the_length_of_the_trim() -> None:
     work._rescue(torch.arange(3), Stage("start", 9, 6), 0, "test")
     assert not seen
     work._rescue(torch.arange(3), Stage("start", 9, 6), 5, "test")
-    assert seen == [("wade", [0], 6, 5, 0), ("anneal", [2], 6, 5, 0)]
+    assert seen == [("signed_steps", [0], 6, 5, 0), ("anneal", [2], 6, 5, 0)]
 
 
 def test_an_annealing_is_noted_as_of_use_where_it_found_fewer(
@@ -266,7 +266,7 @@ def test_an_annealing_is_noted_as_of_use_where_it_found_fewer(
 
     def annealed(part: Problem, found: Best, *_: Any, schedule: int, **__: Any) -> None:
         assert schedule == 30
-        found.cost = torch.tensor([7, 6])
+        found.cost = torch.tensor([7.0, 6.0])
 
     monkeypatch.setattr(search, "anneal", annealed)
     Search._anneal(work, torch.tensor([0, 1]), Stage("anneal", 30), 5, 0, "test")
@@ -282,7 +282,7 @@ def test_wading_takes_shorter_and_shorter_steps() -> None:
         return lead(images)
 
     work = Search(grey(1, model), ELEMENTS, eight_bit=False)
-    work._wade(torch.arange(1), Stage("start", 4), 3, 0, "test")
+    work._signed_steps(torch.arange(1), Stage("start", 4), 3, 0, "test")
     assert seen == pytest.approx([0.5, 0.3, 0.15])  # by 0.2 * (1 - step / 4)
     assert work.best.cost.isinf().all()
 
@@ -340,7 +340,7 @@ def make_start(problem: Problem, steps: int, known: float, **settings: Any) -> N
         problem,
         ELEMENTS,
         Stage("start", steps, **{"temperature": 0.0, **settings}),
-        known=torch.tensor([known]),
+        known=torch.tensor([float(known)]),
         aims=None,
         mean=torch.zeros_like(problem.images),
         steps=steps,
@@ -418,7 +418,7 @@ def turns_of(
     """The turns of a search by scores, each of which takes at most ``most`` of its passes."""
     problem = grey(len(cost))
     best = Best(problem.images)
-    best.cost = torch.tensor(cost)
+    best.cost = torch.tensor(cost, dtype=torch.float32)
     work = ScoreSearch(problem, best, ELEMENTS, stop_at=stop_at)
     seen = []
 
