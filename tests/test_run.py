@@ -369,3 +369,14 @@ def test_on_a_gpu_the_clock_waits_for_the_device(monkeypatch: pytest.MonkeyPatch
     seconds, memory = clock.stop()
     assert calls[2:] == [("synchronize", gpu), ("max_memory_allocated", gpu)]
     assert (seconds > 0, memory) == (True, 77)
+
+
+def test_a_trace_ends_with_what_was_returned(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    adv = run_attack(Greedy(), linear, images, labels).adversarial
+    result = run_attack(returning(lambda problem: adv), linear, images, labels, trace=True)
+    assert result.success.all()
+    assert result.trace is not None
+    steps = result.trace.elements
+    assert torch.equal(steps[steps.isfinite()], result.l0_elements.to(steps.dtype))
