@@ -313,6 +313,7 @@ def test_a_limit_is_each_images_own(linear: Classifier, images: Tensor, labels: 
     assert held.out_of_budget.sum() == (free.forwards > limit).sum()
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("attack", "model", "message"),
     [

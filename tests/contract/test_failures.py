@@ -11,7 +11,7 @@ from contract.victims import SHAPE, busy_network, guesses, indifferent, stubborn
 from pinprick import Attack, Classifier, run_attack
 from pinprick.oracle import exact_images
 
-pytestmark = pytest.mark.contract
+pytestmark = pytest.mark.plain
 
 
 def test_what_cannot_be_fooled_costs_no_more_than_the_card_says(attack: Attack) -> None:

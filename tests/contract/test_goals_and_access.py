@@ -9,7 +9,7 @@ from contract.victims import SHAPE, network
 from pinprick import BadInput, Classifier, least_likely
 from pinprick.oracle import exact_images
 
-pytestmark = pytest.mark.contract
+pytestmark = pytest.mark.plain
 
 
 def test_heads_for_targets_or_refuses_them(base: Baseline) -> None:

@@ -22,7 +22,7 @@ from pinprick.oracle import exact_images, exact_linear
 from pinprick.random import _Source
 from pinprick.result import join
 
-pytestmark = pytest.mark.contract
+pytestmark = pytest.mark.plain
 
 FOOLED = "already fooled"
 

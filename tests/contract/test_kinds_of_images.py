@@ -18,7 +18,7 @@ from contract.victims import guesses, row_by_row
 from pinprick import Attack, Classifier, run_attack
 from pinprick.oracle import exact_images
 
-pytestmark = pytest.mark.contract
+pytestmark = pytest.mark.plain
 
 SHAPES = [(3, 4, 5), (1, 5, 4), (3, 3, 7), (1, 1, 1)]
 DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.float64]

@@ -7,7 +7,7 @@ import torch
 
 from contract.baseline import Baseline, Watched, assert_same, assert_sound
 
-pytestmark = pytest.mark.contract
+pytestmark = pytest.mark.plain
 
 
 @pytest.mark.parametrize("passes", ["forwards", "backwards"])

@@ -11,7 +11,7 @@ import pytest
 from contract.baseline import baseline
 from contract.specifications import SPECS
 
-pytestmark = pytest.mark.contract
+pytestmark = pytest.mark.plain
 
 
 def digests() -> dict[str, str]:

@@ -7,7 +7,7 @@ import torch
 
 from contract.baseline import Baseline, Watched, assert_same
 
-pytestmark = pytest.mark.contract
+pytestmark = pytest.mark.plain
 
 
 def test_neither_layout_nor_a_full_mask_nor_a_trace_matters(base: Baseline) -> None:
