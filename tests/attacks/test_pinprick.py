@@ -155,7 +155,9 @@ def test_effort_is_a_number_of_passes() -> None:
     for effort, most in zip(EFFORTS, (500, 100, 1000), strict=True):
         facts = Pinprick(effort=effort).facts()
         assert (facts.max_forwards, facts.max_backwards) == (most, most)
-    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+    with pytest.raises(
+        TypeError, match=r"takes 1 positional argument but 2 were given|too many positional"
+    ):
         Pinprick("fast")  # type: ignore[call-arg]
     model, images, labels = hard_case(10, (1, 6, 6), count=3)
     result = run_attack(Pinprick(effort="fast"), model, images, labels)
