@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pinprick.attacks.wifgsm.learning import apply_gates, heaviside, heaviside_slope, room
+from pinprick.parts.heaviside import apply_gates, heaviside, heaviside_slope, room, shrink
 
 BOXES = st.sampled_from(("symmetric", "directed"))
 widths = st.floats(1e-4, 10) | st.floats(-10, -1e-4)
@@ -96,14 +96,14 @@ def test_shrinking_never_opens_a_gate(
 ) -> None:
     _, w, share = case
     delta = eps * share
-    shrunk = (w - tau / eps).clamp(min=0)
-    assert count(shrunk * delta) <= count(w.clamp(min=0) * delta) <= count(w * delta)
+    shrunk = shrink(w, tau / eps)
+    assert count(shrunk * delta) <= count(shrink(w, 0.0) * delta) <= count(w * delta)
     assert not (heaviside(shrunk) > heaviside(w)).any()
 
 
 def test_a_negative_tau_would_open_gates() -> None:
     w, tau = torch.tensor([-0.5, 0.5]), -1.0
-    assert count((w - tau).clamp(min=0)) > count(w.clamp(min=0))
+    assert count(shrink(w, tau)) > count(shrink(w, 0.0))
 
 
 @given(case=elements(), eps=radii, tau=st.floats(0, 2), box=BOXES)
@@ -116,7 +116,7 @@ def test_open_gates_stay_in_the_box(
     images, w, share = case
     delta = (eps * share).clamp(-eps, eps)
     omega = room(images, delta, box) / eps
-    exact = images + omega * heaviside((w - tau / eps).clamp(min=0)) * delta
+    exact = images + omega * heaviside(shrink(w, tau / eps)) * delta
     assert (exact >= -1e-15).all()  # the proposition, but for rounding
     assert (exact <= 1 + 1e-15).all()
     valid = apply_gates(images, delta, omega, w - tau / eps)

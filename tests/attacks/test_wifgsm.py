@@ -9,8 +9,9 @@ from torch.nn import functional as F
 
 from pinprick import BadInput, Classifier, Goal, Problem, Streams, build, least_likely, run_attack
 from pinprick.attacks import IFGSM, PGD, WIFGSM, DeepFool
-from pinprick.attacks.wifgsm.learning import Learning, room
+from pinprick.attacks.wifgsm.learning import Learning
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, sure_images
+from pinprick.parts.heaviside import room
 
 
 class Recording:

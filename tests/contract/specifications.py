@@ -41,6 +41,7 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
         "refine_searches": 2,
     },
     "wifgsm": {"steps": 30},
+    "wifgsm_printed": {"steps": 20, "loss_scale": 1e6, "lam": 1e-6},
 }
 VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way through the code
     "auto in elements": {
@@ -236,6 +237,14 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "refine_searches": 4,
     },
     "tifgsm with all": {"name": "tifgsm", "steps": 3, "momentum": 1.0, "diversity": 0.7},
+    "wifgsm_printed, the sparsest by equation 20": {
+        "name": "wifgsm_printed",
+        "steps": 10,
+        "loss_scale": 1e6,
+        "reading": "eq20",
+        "keep": "sparsest",
+        "start_label": "true",
+    },
     "wifgsm from pgd": {"name": "wifgsm", "steps": 20, "start": {"name": "pgd", "eps": 0.3}},
     "wifgsm unbounded": {
         "name": "wifgsm",

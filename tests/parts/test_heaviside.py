@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinprick.attacks.wifgsm.learning import heaviside, heaviside_slope
+from pinprick.parts.heaviside import heaviside, heaviside_slope
 
 widths = st.floats(1e-3, 10) | st.floats(-10, -1e-3)
 

@@ -33,6 +33,7 @@ from pinprick.attacks.sparsefool import SparseFool
 from pinprick.attacks.strattack import StrAttack
 from pinprick.attacks.tifgsm import TIFGSM
 from pinprick.attacks.wifgsm import WIFGSM
+from pinprick.attacks.wifgsm_printed import WIFGSMPrinted
 from pinprick.errors import UnknownName
 
 ATTACKS: dict[str, type[Attack]] = {
@@ -61,6 +62,7 @@ ATTACKS: dict[str, type[Attack]] = {
         FMN,
         CWL0,
         StrAttack,
+        WIFGSMPrinted,
         WIFGSM,
         Pinprick,
         PGD0,
@@ -123,5 +125,6 @@ __all__ = [
     "SparsePGD",
     "SparseRS",
     "StrAttack",
+    "WIFGSMPrinted",
     "find_attack",
 ]

@@ -72,6 +72,14 @@ _CVPR = "IEEE/CVF Conference on Computer Vision and Pattern Recognition"
 _NEURIPS = "Advances in Neural Information Processing Systems"
 _ICML = "International Conference on Machine Learning"
 
+_WIFGSM = Paper(
+    "Fudong Lin, Jiadong Lou, Hao Wang, Brian Jalaian, Xu Yuan",
+    "Towards Interpretable Adversarial Examples via Sparse Adversarial Attack",
+    "arXiv preprint",
+    2025,
+    "2506.17250",
+    journal=True,
+)
 PAPERS = {
     "fgsm": Paper(
         "Ian J. Goodfellow, Jonathon Shlens, Christian Szegedy",
@@ -185,14 +193,8 @@ PAPERS = {
         2019,
         "1808.01664",
     ),
-    "wifgsm": Paper(
-        "Fudong Lin, Jiadong Lou, Hao Wang, Brian Jalaian, Xu Yuan",
-        "Towards Interpretable Adversarial Examples via Sparse Adversarial Attack",
-        "arXiv preprint",
-        2025,
-        "2506.17250",
-        journal=True,
-    ),
+    "wifgsm": _WIFGSM,
+    "wifgsm_printed": _WIFGSM,
     "pgd0": _CROCE_2019,
     "corner_search": _CROCE_2019,
     "sparse_pgd": Paper(

@@ -48,10 +48,11 @@ import torch
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.ifgsm import IFGSM
-from pinprick.attacks.wifgsm.learning import TAU, Box, Learning
+from pinprick.attacks.wifgsm.learning import TAU, Learning
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.parts.best import Best
+from pinprick.parts.heaviside import Box
 from pinprick.problem import Problem
 from pinprick.settings import setting
 from pinprick.types import Images, Labels

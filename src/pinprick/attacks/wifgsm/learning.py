@@ -1,20 +1,15 @@
 """The steps of WI-FGSM: gates over a dense change are learnt, and shut where they can be spared."""
 
-import math
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from pinprick.goal import Goal
 from pinprick.parts.best import Best
+from pinprick.parts.heaviside import Box, apply_gates, heaviside, heaviside_slope, room, shrink
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images, Labels
-
-Box = Literal["symmetric", "directed"]
 
 TAU = 0.30  # the printed value, where the search for others begins
 _LOWEST, _HIGHEST = 1e-4, 2.0  # no gate stays open under a tau above 2
@@ -58,7 +53,7 @@ class Learning:
         w, velocity = w.to(clean.dtype), torch.zeros_like(clean)
         tau = clean.new_full((len(clean), 1, 1, 1), self.tau)
         for _ in range(self.steps):
-            w = (w - tau / self.eps).clamp(min=0)
+            w = shrink(w, tau / self.eps)
             if self.bounded:
                 w = torch.minimum(w, omega)
             soft = clean + w * delta
@@ -93,38 +88,3 @@ class Learning:
         largest = slope.abs().amax(dim=(1, 2, 3), keepdim=True)
         slope = slope / largest.clamp_min(torch.finfo(slope.dtype).tiny)
         return (1 - self.momentum) / (self.lr * self.eps) * (slope + penalty)
-
-
-def room(images: Images, delta: Images, box: Box) -> Images:
-    """How far each value can go: to the nearer edge of [0, 1], or to that ``delta`` points at."""
-    if box == "symmetric":
-        return torch.minimum(images, 1 - images)
-    return torch.where(delta > 0, 1 - images, images)
-
-
-def apply_gates(images: Images, delta: Images, omega: Images, w: Images) -> Images:
-    """``x + Omega * H(w) * delta``: valid by Proposition 2, but for rounding, which is cut off."""
-    return (images + omega * heaviside(w) * delta).clamp(0, 1)
-
-
-# Gates that are open or shut, and a derivative to learn them by.
-#
-#     H(w)   = 1 where w > 0, else 0                          the Heaviside step
-#     q_a(w) = exp(-(w / a)^2) / (|a| sqrt(pi))               stands in for its derivative
-#
-# The derivative of the step is Dirac's delta, which is zero wherever one looks. ``q_a`` integrates
-# to one and tends to it as ``a`` goes to 0, from either side; it is the exact derivative of the
-# smooth step ``(1 + erf(w / |a|)) / 2``.
-
-
-Gates = Float[Tensor, "*shape"]
-
-
-def heaviside(gates: Gates) -> Gates:
-    """1 where a gate is open, that is above zero, and 0 elsewhere."""
-    return (gates > 0).to(gates.dtype)
-
-
-def heaviside_slope(gates: Gates, a: float) -> Gates:
-    """``q_a``, what stands in for the derivative of the step; ``a`` is not 0."""
-    return (-(gates / a).square()).exp() / (abs(a) * math.sqrt(math.pi))
