@@ -1,5 +1,7 @@
 """L-BFGS in a box: quadratics with a known minimum, and a valley that is hard to follow."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
@@ -117,3 +119,25 @@ def test_a_function_that_is_nowhere_finite_is_soon_left_at_its_start() -> None:
     start = torch.full((2, 3), 0.5)
     assert torch.equal(minimise(ask, start, 0, 1, tries=50), start)
     assert asked < 10
+
+
+def points_of(value: Callable[[Tensor], Tensor], start: float, *, scale: float) -> list[float]:
+    """The points at which a function of one number in [-1, 1] is evaluated, ten at most."""
+    seen = list[float]()
+
+    def ask(points: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        seen.append(points.item())
+        return value(points).flatten(), 2 * points
+
+    one = torch.ones(1, 1, dtype=torch.float64)
+    minimise_in_box(ask, start * one, -one, one, scale=torch.full((1,), scale).double(), tries=10)
+    return seen
+
+
+def test_a_row_settles_when_a_move_lowers_its_value_by_too_small_a_share() -> None:
+    assert points_of(lambda x: 1e6 + x.square(), 0.5, scale=0.25) == [0.5, 0.25]
+    assert len(points_of(lambda x: 1 + x.square(), 0.5, scale=0.25)) > 2
+
+
+def test_a_step_that_fails_is_shortened_to_the_minimum_of_a_parabola() -> None:
+    assert points_of(lambda x: x.square(), 0.5, scale=1.25) == [0.5, -0.75, 0.0]
