@@ -3,6 +3,7 @@
 import torch
 
 from pinprick import Goal, least_likely
+from pinprick.goal import strongest_other
 
 
 def test_nan_never_counts_as_success() -> None:
@@ -37,3 +38,8 @@ def test_with_slack_the_lead_must_be_larger_than_that() -> None:
 def test_least_likely_is_never_the_label() -> None:
     logits = torch.tensor([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
     assert least_likely(logits, torch.tensor([0, 2])).tolist() == [1, 0]
+
+
+def test_the_strongest_other_class_is_never_the_label() -> None:
+    logits = torch.tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0], [1.0, 1.0, 0.0]])
+    assert strongest_other(logits, torch.tensor([0, 2, 1])).tolist() == [2, 1, 0]

@@ -56,3 +56,8 @@ class Goal(BatchRows):
 def least_likely(logits: Logits, labels: Labels) -> Labels:
     """The class with the lowest logit other than the label: the usual choice of targets."""
     return logits.scatter(1, labels.unsqueeze(1), torch.inf).argmin(dim=1)
+
+
+def strongest_other(logits: Logits, labels: Labels) -> Labels:
+    """The class of the highest logit apart from the label."""
+    return logits.scatter(1, labels.unsqueeze(1), -torch.inf).argmax(dim=1)

@@ -18,6 +18,8 @@ from torch import Tensor
 from pinprick.batch_rows import BatchRows
 from pinprick.types import Labels, Rows
 
+LARGEST_NORMAL = 5.8  # of ``Streams.normal``, which draws from 24 bits
+
 _AHEAD = 2**22  # most numbers computed together, unless one draw alone is more
 _AHEAD_ON_CPU = 2**16  # where starting costs little and they should stay in the cache
 _KEPT = 6  # uses whose numbers are stored

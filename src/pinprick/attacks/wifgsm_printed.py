@@ -41,15 +41,14 @@ import torch
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.ifgsm import IFGSM
-from pinprick.goal import Goal
+from pinprick.goal import Goal, strongest_other
 from pinprick.parts.best import Best
 from pinprick.parts.heaviside import apply_gates, heaviside, heaviside_slope, room, shrink
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.random import LARGEST_NORMAL
 from pinprick.settings import pixel_distance, setting
 from pinprick.types import Images, Labels
-
-_LARGEST_DRAW = 5.8  # of ``Streams.normal``
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +113,7 @@ class WIFGSMPrinted(Attack):
         starts = 2 if self.start_label == "adversarial" else 1
         judged = self.steps if self.keep == "sparsest" else 1
         survive = (
-            self.reading == "eq20" or self.tau < _LARGEST_DRAW * self.start_eps
+            self.reading == "eq20" or self.tau < LARGEST_NORMAL * self.start_eps
         )  # the first shrink
         return replace(
             self.card,
@@ -160,7 +159,7 @@ class WIFGSMPrinted(Attack):
             started = start(away)  # Eq. 3
             if targets is None:  # the class that it reaches
                 logits = problem.logits(started)
-                targets = logits.scatter(1, labels.unsqueeze(1), -torch.inf).argmax(dim=1)
+                targets = strongest_other(logits, labels)
             if self.start_label == "true":
                 return started, targets
         return start(_aimed(problem, Goal(labels, targets))), targets  # Eq. 4

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pinprick.goal import strongest_other
 from pinprick.result import AttackResult
 from pinprick.types import Labels, Logits
 
@@ -33,8 +34,7 @@ def rivals(result: AttackResult) -> Labels:
     """
     if result.goal.targets is not None:
         return result.goal.targets
-    labels = result.goal.labels.unsqueeze(1)
-    return result.adversarial_logits.scatter(1, labels, -torch.inf).argmax(dim=1)
+    return strongest_other(result.adversarial_logits, result.goal.labels)
 
 
 def class_scores(

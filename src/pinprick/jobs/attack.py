@@ -155,8 +155,7 @@ def attack_pictures(
         failure = error
     finally:
         if save is not None and results:
-            with writing(save):
-                save_result(join(results), save)
+            save_result(join(results), save)
     return AttackOutcome(
         title=title,
         pictures=pictures,

@@ -13,7 +13,7 @@ from pinprick.data.pictures import Photo, PictureRecord, Unreadable, read_pictur
 from pinprick.data.select import load_subset
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.data.subset import Range, Subset, describe, parse
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, one_line
 from pinprick.jobs.labels import clean_logits, find_targets, label_pictures, with_label
 from pinprick.jobs.progress import Progress
 from pinprick.model import Classifier
@@ -168,9 +168,9 @@ def _data_groups(
                 model, images, names, proven=classes is not None
             )
         except RuntimeError as error:
-            shape, reason = tuple(images.shape[1:]), " ".join(str(error).split())
+            shape = tuple(images.shape[1:])
             raise BadInput(
-                f"{model.name} does not take images of {part.name}, {shape}: {reason}"
+                f"{model.name} does not take images of {part.name}, {shape}: {one_line(error)}"
             ) from error
         _warn(unanswered, progress)
         if classes is None:

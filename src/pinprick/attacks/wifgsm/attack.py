@@ -50,14 +50,13 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.ifgsm import IFGSM
 from pinprick.attacks.wifgsm.learning import TAU, Learning
 from pinprick.errors import BadInput
-from pinprick.goal import Goal
+from pinprick.goal import Goal, strongest_other
 from pinprick.parts.best import Best
 from pinprick.parts.heaviside import Box
 from pinprick.problem import Problem
+from pinprick.random import LARGEST_NORMAL
 from pinprick.settings import setting
 from pinprick.types import Images, Labels
-
-_LARGEST_DRAW = 5.8  # of ``Streams.normal``
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +165,7 @@ class WIFGSM(Attack):
         start = self.start.facts()
         forwards, backwards = start.max_forwards, start.max_backwards
         turns = 2 if self.tau is None and self.bounded else 1
-        survive = self._first_tau() < _LARGEST_DRAW * _radius(self.start)  # the first shrinking
+        survive = self._first_tau() < LARGEST_NORMAL * _radius(self.start)  # the first shrinking
         return replace(
             self.card,
             targeted=start.targeted,
@@ -209,7 +208,7 @@ class WIFGSM(Attack):
         if goal.targets is not None:
             return started, goal.targets
         logits = problem.logits(started)
-        reached = logits.scatter(1, goal.labels.unsqueeze(1), -torch.inf).argmax(dim=1)
+        reached = strongest_other(logits, goal.labels)
         rows = (~goal.met(logits)).nonzero().squeeze(1)
         if len(rows) and self.start.facts().targeted:
             part = problem[rows]
