@@ -35,7 +35,9 @@ class Settings:
     """Base of classes of settings: values are checked before an object is made."""
 
     def __new__(cls, *positional: Any, **given: Any) -> "Settings":
-        check_settings(cls, dict(zip(types_of(cls), positional, strict=False)) | given)
+        # The constructor refuses more values than there are names.
+        names = list(types_of(cls))[: len(positional)]
+        check_settings(cls, dict(zip(names, positional[: len(names)], strict=True)) | given)
         return super().__new__(cls)
 
     @classmethod
