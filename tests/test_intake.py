@@ -152,15 +152,28 @@ def test_a_mask_holds_true_and_false() -> None:
     assert line_on(allowed="all") == "allowed must hold True and False, got 'all'"
 
 
+SHAPES = (
+    "allowed must have the shape (height, width) for all images, (batch, 1, height, width) or "
+    "(batch, channel, height, width); images are (3, 3, 6, 5), got "
+)
+
+
 @pytest.mark.parametrize(
-    "shape", [(5,), (5, 6), (2, 6, 5), (3, 1, 5), (2, 3, 6, 5), (1, 3, 3, 6, 5)]
+    "shape", [(5,), (5, 6), (3, 3, 1, 5), (2, 3, 6, 5), (3, 2, 6, 5), (1, 3, 3, 6, 5)]
 )
 def test_a_mask_fits_the_images(shape: tuple[int, ...]) -> None:
+    assert line_of(allowed=torch.ones(shape, dtype=torch.bool)) == f"{SHAPES}{shape}"
+
+
+@pytest.mark.parametrize("shape", [(3, 6, 5), (1, 6, 5), (2, 6, 5)])
+def test_a_mask_of_three_sides_may_mean_images_or_channels(shape: tuple[int, ...]) -> None:
+    """Three images of three channels would be read as channels, whatever was meant."""
     line = line_of(allowed=torch.ones(shape, dtype=torch.bool))
-    assert line.endswith(f"of images (3, 3, 6, 5), got {shape}")
+    way_out = "allowed[:, None] is one mask per image, allowed[None] one per channel"
+    assert line == f"{SHAPES}{shape}; {way_out}"
 
 
-@pytest.mark.parametrize("shape", [(6, 5), (3, 6, 5), (1, 6, 5), (3, 1, 6, 5), (3, 3, 6, 5)])
+@pytest.mark.parametrize("shape", [(6, 5), (1, 1, 6, 5), (1, 3, 6, 5), (3, 1, 6, 5), (3, 3, 6, 5)])
 def test_a_mask_may_be_for_all_images_or_for_each(shape: tuple[int, ...]) -> None:
     linear, images = exact_linear(4, SHAPE), exact_images(3, SHAPE)
     with torch.no_grad():
@@ -171,6 +184,17 @@ def test_a_mask_may_be_for_all_images_or_for_each(shape: tuple[int, ...]) -> Non
     changed = (result.adversarial != images).any(dim=1)
     assert changed[:, 2, 3].all()
     assert changed.sum() == 3
+
+
+def test_one_mask_per_image_is_not_read_as_channels() -> None:
+    linear, images = exact_linear(4, SHAPE), exact_images(3, SHAPE)
+    with torch.no_grad():
+        labels = linear(images).argmax(dim=1)
+    each = torch.zeros(3, 6, 5, dtype=torch.bool)
+    for row in range(3):
+        each[row, row, row] = True
+    changed = run_attack(IFGSM(), linear, images, labels, allowed=each[:, None]).delta != 0
+    assert torch.equal(changed.any(dim=1), each)
 
 
 @pytest.mark.parametrize(

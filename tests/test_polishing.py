@@ -153,8 +153,8 @@ def test_a_target_stays_reached(curved: Classifier, images: Tensor, curved_label
 
 def test_values_on_the_grid_and_a_mask_are_kept(curved: Classifier, images: Tensor) -> None:
     images = (images * 255).round() / 255
-    allowed = torch.ones(3, 6, 5, dtype=torch.bool)
-    allowed[1] = False
+    allowed = torch.ones(1, 3, 6, 5, dtype=torch.bool)
+    allowed[:, 1] = False
     with torch.no_grad():
         labels = curved(images).argmax(dim=1)
     attack = build({"name": "pinprick", "values": "8bit", "max_forwards": 20})

@@ -247,7 +247,7 @@ def check_access(facts: Card, model: Classifier, task: Task) -> None:
     if task.goal.targets is not None and not facts.targeted:
         raise BadInput(f"{facts.name} has no targeted form; leave targets out")
     if task.allowed is not None and not facts.masked:
-        raise BadInput(f"{facts.name} cannot keep to a mask; leave allowed out")
+        raise BadInput(f"{facts.name} cannot keep to a mask; leave it out")
     if task.start is not None and not facts.starts:
         raise BadInput(
             f"{facts.name} cannot begin at the result of another attack; leave start out"
@@ -345,14 +345,20 @@ def _full_mask(given: Any, images: Images) -> Allowed:
         raise BadInput(f"allowed must hold True and False, got {_brief(given)}") from None
     if allowed.dtype != torch.bool:
         raise BadInput(f"allowed must hold True and False, got {allowed.dtype}")
-    shape = (1,) * (4 - allowed.ndim) + tuple(allowed.shape)
-    fits = len(shape) == 4 and all(
-        given in (1, wanted) for given, wanted in zip(shape, images.shape, strict=True)
+    fits = allowed.ndim == 4 and all(
+        given in (1, wanted) for given, wanted in zip(allowed.shape[:2], images.shape, strict=False)
     )
-    if allowed.ndim < 2 or not fits or tuple(shape[2:]) != tuple(images.shape[2:]):
+    if (allowed.ndim != 2 and not fits) or allowed.shape[-2:] != images.shape[2:]:
         raise BadInput(
-            "allowed must have the shape (height, width), (channel, height, width) or "
-            f"(batch, channel, height, width) of images {tuple(images.shape)}, "
-            f"got {tuple(allowed.shape)}"
+            "allowed must have the shape (height, width) for all images, (batch, 1, height, width) "
+            f"or (batch, channel, height, width); images are {tuple(images.shape)}, "
+            f"got {tuple(allowed.shape)}{_three_sides(allowed)}"
         )
-    return _own(allowed).view(shape).expand(images.shape)
+    return _own(allowed).expand(images.shape)
+
+
+def _three_sides(allowed: Tensor) -> str:
+    """The way out for a mask whose first side may mean images or channels."""
+    if allowed.ndim != 3:
+        return ""
+    return "; allowed[:, None] is one mask per image, allowed[None] one per channel"

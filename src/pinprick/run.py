@@ -63,8 +63,9 @@ def run_attack(
         images: Images in [0, 1], on any device; the result is on the same device.
         labels: The true class of each image.
         targets: The class to reach, per image; None for an untargeted attack.
-        allowed: Where values may change: (height, width) or (channel, height, width) for all
-            images, or one such mask per image. True means free.
+        allowed: Where values may change, True or False: (height, width) for all images,
+            (batch, 1, height, width) per image, or (batch, channel, height, width) per image and
+            channel. A batch of 1 is for all images.
         seed: Seed of the random streams; the same seed gives the same images.
         ids: A number per image, on which its random stream depends; 0, 1, 2, … by default.
         batch_size: Images per batch; chosen from their size by default.

@@ -22,8 +22,8 @@ ATTACKS: dict[str, dict[str, Any]] = {
     "auto": {"budgets": [2, 4], "queries": 25},
 }
 FAULTS = ["503", "422", "drop", "shape", "nan", "page"]
-SHUT = torch.ones(SHAPE, dtype=torch.bool)
-SHUT[0, 0, 0] = False  # the first value of an image is its mark, by which the service knows it
+SHUT = torch.ones(1, *SHAPE, dtype=torch.bool)
+SHUT[0, 0, 0, 0] = False  # the first value of an image is its mark, by which the service knows it
 
 
 @pytest.fixture
