@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pinprick"
 
 LEVELS = (  # a room may import from rooms on the lines above it, and from itself
-    ("errors", "subnormal", "types"),
+    ("conversion_line", "errors", "subnormal", "types"),
     ("backward", "batch_rows", "files", "model", "settings"),
     ("data", "goal", "json_text", "random", "scores"),
     ("oracle", "trace", "zoo"),
@@ -28,7 +28,7 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
     ("parts", "result_file"),
     ("attacks",),
     ("intake",),
-    ("numerical_noise",),
+    ("labelled_batches", "numerical_noise"),
     ("run",),
     ("polishing", "robust", "selftest"),
     ("checks", "explain", "train"),

@@ -1,6 +1,7 @@
 """Bad input gets one clear line, before anything is attacked."""
 
 import inspect
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from pinprick import BadInput, Classifier, run_attack
 from pinprick.attacks import IFGSM, Pinprick
-from pinprick.intake import check_answers, take_in
+from pinprick.intake import check_answers, check_images, take_in
 from pinprick.oracle import exact_images, exact_linear
 
 SHAPE = (3, 6, 5)
@@ -69,8 +70,7 @@ def test_nan_and_infinity_are_no_images() -> None:
 def test_images_of_8_bits_are_to_be_divided() -> None:
     line = line_of(images=torch.zeros(3, *SHAPE, dtype=torch.uint8))
     assert line == (
-        "images must be floating-point numbers in [0, 1], got torch.uint8; "
-        "divide 8-bit images by 255"
+        "images must be floating-point numbers in [0, 1], got torch.uint8; use images.float() / 255"
     )
 
 
@@ -81,10 +81,43 @@ def test_images_have_four_sides(shape: tuple[int, ...]) -> None:
 
 
 def test_images_are_a_tensor_and_hold_something() -> None:
-    line = line_on(images=np.zeros((3, *SHAPE)))
-    assert line == "images must be a torch tensor, got ndarray"
+    assert line_on(images=None) == "images must be a torch tensor, got NoneType"
     line = line_of(images=torch.zeros(3, 3, 0, 5))
     assert line == "images of shape (3, 3, 0, 5) hold no values"
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "line"),
+    [
+        ((2, 8, 9, 3), "uint8", "torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255"),
+        ((2, 8, 9, 1), "float32", "torch.from_numpy(images).permute(0, 3, 1, 2)"),
+        ((2, 3, 8, 9), "float32", "torch.from_numpy(images)"),
+        ((2, 3, 8, 9), "float64", "torch.from_numpy(images).float()"),
+        ((2, 3, 8, 9), "uint8", "torch.from_numpy(images).float() / 255"),
+        ((2, 8, 9), "uint8", "torch.from_numpy(images)[:, None].float() / 255"),
+        ((8, 9, 3), "uint8", "torch.from_numpy(images).permute(2, 0, 1)[None].float() / 255"),
+        ((3, 8, 9), "float32", "torch.from_numpy(images)[None]"),
+        ((8, 9), "float32", "torch.from_numpy(images)[None, None]"),
+    ],
+)
+def test_an_array_gets_the_line_that_converts_it(
+    shape: tuple[int, ...], kind: str, line: str
+) -> None:
+    images = (np.arange(math.prod(shape)) % 2).reshape(shape).astype(kind)
+    said = line_on(images=images)
+    assert said == (
+        f"images must be a torch tensor, got a numpy array of {kind} {shape}; use {line}"
+    )
+    converted = eval(line, {"images": images, "torch": torch})
+    check_images(converted)
+    assert converted.dtype == torch.float32
+
+
+def test_channels_that_come_last_are_to_be_moved() -> None:
+    expected = "got (2, 8, 9, 3), where channels come last; use images.permute(0, 3, 1, 2)"
+    assert line_of(images=torch.zeros(2, 8, 9, 3)).endswith(expected)
+    line = line_of(images=torch.zeros(2, 8, 9, 3, dtype=torch.uint8))
+    assert line.endswith("use images.permute(0, 3, 1, 2).float() / 255")
 
 
 @pytest.mark.parametrize("name", ["labels", "targets", "ids"])
@@ -113,7 +146,11 @@ def test_labels_targets_and_numbers_are_numbers(name: str, value: Any, shown: st
 def test_labels_are_whole_numbers() -> None:
     assert line_of(labels=torch.zeros(3)) == "labels must be whole numbers, got torch.float32"
     assert line_of(labels=[True, False, True]) == "labels must be whole numbers, got torch.bool"
-    assert line_on(labels=None) == "labels must be whole numbers, got None"
+
+
+def test_images_in_a_tensor_need_labels() -> None:
+    line = "labels are missing: give one class per image, or batches of (images, labels)"
+    assert line_of(labels=None) == line
 
 
 def test_labels_and_targets_are_classes_of_the_model() -> None:

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
 from pinprick.batch_rows import BatchRows
+from pinprick.conversion_line import channels_last, conversion_line
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.model import Classifier, gives
@@ -82,6 +84,10 @@ def take_in(
 ) -> Task:
     """The arguments of ``run_attack`` as a task; raises ``BadInput`` where they do not fit."""
     check_images(images)
+    if labels is None:
+        raise BadInput(
+            "labels are missing: give one class per image, or batches of (images, labels)"
+        )
     labels = per_image("labels", labels, images)
     targets = None if targets is None else per_image("targets", targets, images)
     if targets is not None and (targets == labels).any():
@@ -203,12 +209,22 @@ def check_images(images: Any) -> None:
 
 def check_pictures(images: Any) -> None:
     """Raise ``BadInput`` unless these are images, of any range."""
+    if isinstance(images, np.ndarray):
+        raise BadInput(
+            f"images must be a torch tensor, got a numpy array of {images.dtype} {images.shape}; "
+            f"use {conversion_line(images)}"
+        )
     if not isinstance(images, Tensor):
         raise BadInput(f"images must be a torch tensor, got {type(images).__name__}")
     if not images.is_floating_point():
         raise BadInput(
             f"images must be floating-point numbers in [0, 1], got {images.dtype}; "
-            "divide 8-bit images by 255"
+            f"use {conversion_line(images)}"
+        )
+    if channels_last(tuple(images.shape)):
+        raise BadInput(
+            "images must have the shape (batch, channel, height, width), "
+            f"got {tuple(images.shape)}, where channels come last; use {conversion_line(images)}"
         )
     if images.ndim != 4:
         raise BadInput(
@@ -290,8 +306,6 @@ def check_answers(logits: Any, images: Images) -> Logits:
 
 def check_classes(task: Task, logits: Logits) -> None:
     """Raise ``BadInput`` unless labels and targets are classes of the model."""
-    if not len(task):
-        return
     check_range("labels", task.goal.labels, logits.shape[1])
     if task.goal.targets is not None:
         check_range("targets", task.goal.targets, logits.shape[1])

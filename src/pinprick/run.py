@@ -6,9 +6,10 @@ attack has to get beyond that noise. Where it cannot, an image that fools within
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ from pinprick.intake import (
     take_in,
     take_start,
 )
+from pinprick.labelled_batches import are_batches, check_batches_alone, tasks_of
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.numerical_noise import guarded, measure_noise
 from pinprick.problem import Problem, Tally
@@ -40,8 +42,8 @@ _FIRST = 3  # images without an answer after which a remote model counts as down
 def run_attack(
     attack: Attack,
     model: Classifier | Model,
-    images: Tensor,
-    labels: Tensor | Sequence[int],
+    images: Tensor | Iterable[Any],
+    labels: Tensor | Sequence[int] | None = None,
     *,
     targets: Tensor | Sequence[int] | None = None,
     allowed: Tensor | None = None,
@@ -60,8 +62,9 @@ def run_attack(
     Args:
         attack: The attack, with its settings.
         model: A ``Classifier``, or any network or function from images in [0, 1] to logits.
-        images: Images in [0, 1], on any device; the result is on the same device.
-        labels: The true class of each image.
+        images: Images in [0, 1], on any device; the result is on the same device. Or a DataLoader,
+            or any iterable of batches (images, labels), which is read once, batch by batch.
+        labels: The true class of each image; None where ``images`` gives batches.
         targets: The class to reach, per image; None for an untargeted attack.
         allowed: Where values may change, True or False: (height, width) for all images,
             (batch, 1, height, width) per image, or (batch, channel, height, width) per image and
@@ -95,14 +98,15 @@ def run_attack(
         start=start,
         trace=trace,
     )
-    return join(list(_watched(batches, len(images)) if progress else batches))
+    total = len(images) if isinstance(images, Tensor) else None
+    return join(list(_watched(batches, total) if progress else batches))
 
 
 def attack_batches(
     attack: Attack,
     model: Classifier | Model,
-    images: Tensor,
-    labels: Tensor | Sequence[int],
+    images: Tensor | Iterable[Any],
+    labels: Tensor | Sequence[int] | None = None,
     *,
     targets: Tensor | Sequence[int] | None = None,
     allowed: Tensor | None = None,
@@ -117,38 +121,57 @@ def attack_batches(
 ) -> Iterator[AttackResult]:
     """One result per batch, as each is done; arguments as for ``run_attack``.
 
-    All input is checked before the first batch is attacked. A batch that does not fit the GPU is
-    started again in halves. Several calls share one time limit where ``max_seconds`` is the same
-    ``TimeLeft``.
+    All input is checked before the first batch is attacked. Batches of an iterable are checked one
+    by one; a batch of more than ``batch_size`` images gives several results. A batch that does not
+    fit the GPU is started again in halves. Several calls share one time limit where
+    ``max_seconds`` is the same ``TimeLeft``.
     """
     check_parties(attack, model)
     classifier = as_classifier(model)
     facts = attack.facts()
-    task = take_in(
-        images,
-        labels,
-        targets,
-        allowed,
-        ids,
-        batch_size,
-        max_forwards,
-        max_backwards,
-        max_seconds.seconds if isinstance(max_seconds, TimeLeft) else max_seconds,
-    )
-    time_left = max_seconds if isinstance(max_seconds, TimeLeft) else TimeLeft(task.max_seconds)
-    task = replace(task, trace=trace)
-    task = task if start is None else take_start(task, start)
-    check_access(facts, classifier, task)
-    return _batches(attack, facts, classifier, task, seed, time_left)
+    time_left = max_seconds if isinstance(max_seconds, TimeLeft) else TimeLeft(max_seconds)
+    seconds = time_left.seconds
+
+    def take(images: Any, labels: Any, ids: Any) -> Task:
+        task = take_in(
+            images,
+            labels,
+            targets,
+            allowed,
+            ids,
+            batch_size,
+            max_forwards,
+            max_backwards,
+            seconds,
+        )
+        task = replace(task, trace=trace)
+        task = task if start is None else take_start(task, start)
+        check_access(facts, classifier, task)
+        return task
+
+    if not are_batches(images):
+        return _batches(attack, facts, classifier, [take(images, labels, ids)], seed, time_left)
+    check_batches_alone(labels, targets, allowed, ids, start)
+    return _batches(attack, facts, classifier, tasks_of(images, take), seed, time_left)
 
 
 def _batches(
-    attack: Attack, facts: Card, model: Classifier, task: Task, seed: int, time_left: "TimeLeft"
+    attack: Attack,
+    facts: Card,
+    model: Classifier,
+    tasks: Iterable[Task],
+    seed: int,
+    time_left: "TimeLeft",
 ) -> Iterator[AttackResult]:
-    with model.frozen():
-        check_classes(task, _first_answer(model, task))
-    for part in task.batches():
-        yield from _attack_or_halve(attack, facts, model, part, seed, time_left)
+    answer: Logits | None = None
+    for task in tasks:
+        if len(task):
+            if answer is None:
+                with model.frozen():
+                    answer = _first_answer(model, task)
+            check_classes(task, answer)
+        for part in task.batches():
+            yield from _attack_or_halve(attack, facts, model, part, seed, time_left)
 
 
 def _first_answer(model: Classifier, task: Task) -> Logits:
@@ -387,7 +410,7 @@ class _Clock:
         return seconds, torch.cuda.max_memory_allocated(self._device)
 
 
-def _watched(batches: Iterator[AttackResult], total: int) -> Iterator[AttackResult]:
+def _watched(batches: Iterator[AttackResult], total: int | None) -> Iterator[AttackResult]:
     """The same results, with a progress bar on stderr."""
     from rich.console import Console
     from rich.progress import Progress
