@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from pinprick import AttackResult, BadInput, Classifier, attack_batches, run, run_attack
 from pinprick.attacks import PGD
+from pinprick.data.dataset import Dataset
 from pinprick.intake import Task
 
 ATTACK = PGD(steps=3)  # its start is random, so that ids matter
@@ -152,3 +153,40 @@ def test_an_iterator_that_was_used_before_is_refused(
     run_attack(ATTACK, linear, pairs)
     line = line_of(linear, pairs)
     assert line == "images gives no batch; an iterator that was used before is empty"
+
+
+def colours_in_another_order() -> tuple[Classifier, Dataset]:
+    """A model that knows red, green, blue, and a set whose classes are blue, green, red."""
+    labels = torch.tensor([0, 1, 2, 2, 1])
+    pixels = torch.full((5, 3, 2, 2), 20, dtype=torch.uint8)
+    pixels[torch.arange(5), 2 - labels] = 90
+    net = torch.nn.Sequential(torch.nn.AvgPool2d(2), torch.nn.Flatten())
+    model = Classifier(net, classes=("red", "green", "blue"), name="colours")
+    return model, Dataset.in_memory("own", ("blue", "green", "red"), pixels, labels, "own/test")
+
+
+def test_a_dataset_goes_in_with_the_labels_of_the_model() -> None:
+    model, data = colours_in_another_order()
+    trap = run_attack(ATTACK, model, data.images(), data.labels)
+    assert trap.correct.tolist() == [False, True, False, False, True]
+    some = data[torch.tensor([4, 2, 0])]
+    result = run_attack(ATTACK, model, some, batch_size=2, progress=True)
+    assert result.correct.all()
+    assert result.goal.labels.tolist() == [1, 0, 2]
+    assert result.ids.tolist() == [4, 2, 0]  # as from the shell, by index in the whole set
+    assert result.batch_size.tolist() == [2, 2, 1]
+    mapped = some.for_model(model)
+    whole = run_attack(ATTACK, model, mapped.images(), mapped.labels, ids=[4, 2, 0], batch_size=2)
+    assert_same(result, whole)
+
+
+def test_the_batch_size_of_a_dataset_is_checked() -> None:
+    model, data = colours_in_another_order()
+    line = line_of(model, data, batch_size=-1)
+    assert line == "batch_size must be a whole number of at least 1, got -1"
+
+
+def test_a_dataset_whose_names_do_not_match_is_refused() -> None:
+    model, data = colours_in_another_order()
+    other = Classifier(model.net, classes=("r", "g", "b"), name="net")
+    assert line_of(other, data).startswith("labels of own cannot go by name: ")

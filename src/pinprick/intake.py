@@ -100,7 +100,7 @@ def take_in(
     batch_size = batch_size_for(images, batch_size)
     for name, value in (("max_forwards", max_forwards), ("max_backwards", max_backwards)):
         if value is not None:
-            _check_whole(name, value, least=0)
+            check_whole(name, value, least=0)
     if max_seconds is not None:
         max_seconds = _check_seconds(max_seconds)
     return Task(
@@ -119,10 +119,11 @@ def batch_size_for(images: Images, given: Any = None) -> int:
     """The batch size: as given, or as large as memory allows."""
     if given is None:
         return max(1, min(256, _ROOM // max(1, images[:1].numel())))
-    return _check_whole("batch_size", given, least=1)
+    return check_whole("batch_size", given, least=1)
 
 
-def _check_whole(name: str, value: Any, least: int) -> int:
+def check_whole(name: str, value: Any, least: int) -> int:
+    """The whole number; raises ``BadInput`` where it is none, or below ``least``."""
     if not isinstance(value, int) or value < least:
         raise BadInput(f"{name} must be a whole number of at least {least}, got {value!r}")
     return value

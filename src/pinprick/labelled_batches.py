@@ -1,4 +1,4 @@
-"""Batches of (images, labels) from a DataLoader or any other iterable, taken one at a time.
+"""Batches of (images, labels) from a DataLoader, any other iterable or a ``Dataset``, one by one.
 
 What belongs to single images and is not in the batches is refused: nobody can say to which image
 of a shuffled loader a target belongs.
@@ -11,8 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pinprick.data.dataset import Dataset
 from pinprick.errors import BadInput
-from pinprick.intake import Task
+from pinprick.intake import Task, check_whole
+from pinprick.model import Classifier
+
+_AT_A_TIME = 256  # images of a Dataset, unless the batch size is given
+
+Take = Callable[[Any, Any, Tensor], Task]  # makes a task from images, labels and ids
 
 
 def are_batches(images: Any) -> bool:
@@ -21,11 +27,24 @@ def are_batches(images: Any) -> bool:
     return iterable and not isinstance(images, (Tensor, np.ndarray, str))
 
 
-def tasks_of(batches: Iterable[Any], take: Callable[[Any, Any, Tensor], Task]) -> Iterator[Task]:
-    """One task per batch; ``take`` makes it from images, labels and ids.
+def tasks_of(
+    batches: Iterable[Any] | Dataset, model: Classifier, batch_size: int | None, take: Take
+) -> Iterator[Task]:
+    """One task per batch; those of a ``Dataset`` have its indices and the model's labels."""
+    if isinstance(batches, Dataset):
+        size = _AT_A_TIME if batch_size is None else check_whole("batch_size", batch_size, least=1)
+        return _tasks_of_data(batches.for_model(model), model, size, take)
+    return _tasks_of_pairs(batches, take)
 
-    Ids count the images of all batches from 0, as for images in one tensor.
-    """
+
+def _tasks_of_data(data: Dataset, model: Classifier, size: int, take: Take) -> Iterator[Task]:
+    for start in range(0, max(1, len(data)), size):
+        part = data[start : start + size]
+        yield take(part.images(model), part.labels, part.indices)
+
+
+def _tasks_of_pairs(batches: Iterable[Any], take: Take) -> Iterator[Task]:
+    """Ids count the images of all batches from 0, as for images in one tensor."""
     done, number = 0, -1
     shape: tuple[int, ...] | None = None
     for number, batch in enumerate(batches):

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pinprick.attacks.build import describe
 from pinprick.attacks.card import Attack, Card
+from pinprick.data.dataset import Dataset
 from pinprick.errors import NoAnswer
 from pinprick.goal import Goal
 from pinprick.intake import (
@@ -42,7 +43,7 @@ _FIRST = 3  # images without an answer after which a remote model counts as down
 def run_attack(
     attack: Attack,
     model: Classifier | Model,
-    images: Tensor | Iterable[Any],
+    images: Tensor | Iterable[Any] | Dataset,
     labels: Tensor | Sequence[int] | None = None,
     *,
     targets: Tensor | Sequence[int] | None = None,
@@ -63,8 +64,9 @@ def run_attack(
         attack: The attack, with its settings.
         model: A ``Classifier``, or any network or function from images in [0, 1] to logits.
         images: Images in [0, 1], on any device; the result is on the same device. Or a DataLoader,
-            or any iterable of batches (images, labels), which is read once, batch by batch.
-        labels: The true class of each image; None where ``images`` gives batches.
+            or any iterable of batches (images, labels), which is read once, batch by batch. Or a
+            ``Dataset``, whose labels go by the names of the classes, as with ``for_model``.
+        labels: The true class of each image; None where ``images`` brings its labels.
         targets: The class to reach, per image; None for an untargeted attack.
         allowed: Where values may change, True or False: (height, width) for all images,
             (batch, 1, height, width) per image, or (batch, channel, height, width) per image and
@@ -98,14 +100,14 @@ def run_attack(
         start=start,
         trace=trace,
     )
-    total = len(images) if isinstance(images, Tensor) else None
+    total = len(images) if isinstance(images, (Tensor, Dataset)) else None
     return join(list(_watched(batches, total) if progress else batches))
 
 
 def attack_batches(
     attack: Attack,
     model: Classifier | Model,
-    images: Tensor | Iterable[Any],
+    images: Tensor | Iterable[Any] | Dataset,
     labels: Tensor | Sequence[int] | None = None,
     *,
     targets: Tensor | Sequence[int] | None = None,
@@ -152,7 +154,8 @@ def attack_batches(
     if not are_batches(images):
         return _batches(attack, facts, classifier, [take(images, labels, ids)], seed, time_left)
     check_batches_alone(labels, targets, allowed, ids, start)
-    return _batches(attack, facts, classifier, tasks_of(images, take), seed, time_left)
+    tasks = tasks_of(images, classifier, batch_size, take)
+    return _batches(attack, facts, classifier, tasks, seed, time_left)
 
 
 def _batches(

@@ -9,6 +9,8 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from cli.conftest import Run
+from pinprick import load_model, load_subset, run_attack
+from pinprick.attacks import Greedy
 
 MODEL = ("--model", "cli_test_models:colours", "--quiet", "--json")
 FEW = ("--figures", "0")  # they take the time
@@ -82,14 +84,37 @@ def test_classes_go_by_name_in_whatever_order(run: Run) -> None:
     assert "fooled 9 of 9 images that were classified correctly" in shell.out
 
 
-def test_other_names_are_said_and_go_by_number(run: Run) -> None:
+def test_other_names_are_refused_unless_labels_go_by_number(run: Run) -> None:
     arguments = ("check", "--model", "cli_test_models:small", "--data", "tensors:tiny.safetensors")
     images = torch.zeros(1, 3, 4, 4, dtype=torch.uint8)
     images[:, 0] = 9
     words = {"classes": json.dumps(list(COLOURS))}
     save_file({"images": images, "labels": torch.tensor([0])}, "tiny.safetensors", words)
-    shell = run(*arguments)
+    refused = run(*arguments)
+    assert (refused.status, refused.out) == (2, "")
+    assert refused.err == (
+        "pinprick: labels of tensors:tiny.safetensors cannot go by name: small has no class called "
+        "'red', only r, g, b; give both the same names, or use --labels-by-number (by_number=True) "
+        "if their order is the same\n"
+    )
+    shell = run(*arguments, "--labels-by-number")
     assert "call 3 of 3 classes by other names, such as 'red' and 'r'" in shell.err
+
+
+def test_labels_by_number_need_a_set(run: Run, picture: Path) -> None:
+    shell = run("attack", picture, *GREEDY, "--labels-by-number")
+    assert (shell.status, "--labels-by-number is for --data" in shell.err) == (2, True)
+
+
+def test_python_gives_the_labels_of_the_shell(run: Run) -> None:
+    """The folder's classes are blue, green, red; the model's red, green, blue."""
+    rows = json.loads(run("attack", *GREEDY, "--data", "folder:folders").out)["images"]
+    model, data = load_model("cli_test_models:colours"), load_subset("folder:folders")
+    result = run_attack(Greedy(), model, data)
+    assert data.labels.tolist() != result.goal.labels.tolist()
+    assert [row["label"] for row in rows] == result.goal.labels.tolist()
+    assert [row["l0_pixels"] for row in rows] == result.l0_pixels.tolist()
+    assert result.fooling_rate == 1
 
 
 def write_numbers(form: str, labels: list[int]) -> str:
@@ -172,7 +197,7 @@ def test_a_folder_of_class_folders_is_a_set(run: Run) -> None:
     ("arguments", "message"),
     [
         (("--data", "fashion_sample"), "has images of 28 x 28, but colours takes 8 x 8"),
-        (("--data", "tensors:two.safetensors"), "has 2 classes and colours gives 3 scores"),
+        (("--data", "tensors:two.safetensors"), "colours has no class called"),
         (("--data", "tensors:grey.safetensors"), "does not take images of tensors:grey"),
         (("--data", "tensors:none.safetensors"), "there is no picture to work on in tensors:none"),
         (("--data", "tensors:gone.safetensors"), "there is no such file"),

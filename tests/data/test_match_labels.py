@@ -1,6 +1,7 @@
 """A set and a model mean the same class by a label, or the set is refused."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,13 +55,83 @@ def test_names_may_be_some_of_the_models_in_any_order() -> None:
 @pytest.mark.parametrize(
     ("classes", "message"),
     [
-        (("cat", "hen"), "has 2 classes and net gives 10 scores; net has no class called 'hen'"),
-        (("cat", "crane"), "2 classes of net are called 'crane'"),
+        (("cat", "hen"), "net has no class called 'hen', only plane, car, bird, …; give both"),
+        (("cat", "crane"), "2 classes of net are called 'crane'; give both the same names$"),
     ],
 )
 def test_a_name_that_the_model_lacks_is_named(classes: tuple[str, ...], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         match_labels(numbered(0, 1, classes=classes), model([*TEN[:8], "crane", "Crane"]), 10)
+
+
+def in_memory(classes: Sequence[str], *labels: int) -> Dataset:
+    """Images of 1 x 1 whose only bright channel is that of the class in red, green and blue."""
+    colours = ("red", "green", "blue")
+    pixels = torch.zeros(len(labels), 3, 1, 1, dtype=torch.uint8)
+    for row, label in enumerate(labels):
+        pixels[row, colours.index(classes[label])] = 200
+    return Dataset.in_memory("own", tuple(classes), pixels, torch.tensor(labels), "own/test")
+
+
+def test_labels_of_a_set_in_another_order_become_the_models() -> None:
+    data = in_memory(("blue", "green", "red"), 0, 1, 2, 2)
+    colours = Classifier(torch.nn.Flatten(), classes=("red", "green", "blue"), name="colours")
+    predictions = colours(data.images()).argmax(dim=1)
+    assert (predictions == data.labels).tolist() == [False, True, False, False]
+    same = data.for_model(colours)
+    assert torch.equal(same.labels, predictions)
+    assert (same.classes, same.for_model(colours).labels.tolist()) == (
+        colours.classes,
+        same.labels.tolist(),
+    )
+
+
+def test_python_and_the_shell_share_one_mapping() -> None:
+    data = replace(numbered(0, 1, classes=["Dog", "cat"]), targets=torch.tensor([1, 0]))
+    same, shell = data.for_model(model()), match_labels(data, model(), 10)[0]
+    assert same.targets is not None
+    assert shell.targets is not None
+    assert same.labels.tolist() == shell.labels.tolist() == [5, 3]
+    assert same.targets.tolist() == shell.targets.tolist() == [3, 5]
+
+
+def test_names_that_do_not_match_are_refused_with_the_way_out() -> None:
+    data = in_memory(("blue", "green", "red"), 0, 1)
+    other = Classifier(torch.nn.Flatten(), classes=("r", "g", "b"), name="net")
+    with pytest.raises(BadInput) as error:
+        data.for_model(other)
+    assert str(error.value) == (
+        "labels of own cannot go by name: net has no class called 'blue', only r, g, b; give both "
+        "the same names, or use --labels-by-number (by_number=True) if their order is the same"
+    )
+    assert data.for_model(other, by_number=True).labels.tolist() == [0, 1]
+    said = match_labels(data, other, 3, by_number=True)[1]
+    assert said == (
+        "own and net call 3 of 3 classes by other names, such as 'blue' and 'r'; "
+        "labels go by number"
+    )
+
+
+@pytest.mark.parametrize("classes", [(), ("LABEL_0", "LABEL_1", "LABEL_2"), ("0", "1", "2")])
+def test_a_model_without_names_needs_as_many_classes(classes: tuple[str, ...]) -> None:
+    data = in_memory(("blue", "green", "red"), 0, 1)
+    nameless = Classifier(torch.nn.Flatten(), classes=classes, name="net")
+    assert data.for_model(nameless).labels.tolist() == [0, 1]
+    said = match_labels(data, nameless, 3)[1]
+    assert said == "net has no class names; labels go by number, as in blue, green, red"
+    for by_number in (False, True):
+        with pytest.raises(BadInput, match="own has 3 classes and net gives 4 scores"):
+            match_labels(data, nameless, 4, by_number=by_number)
+    two = in_memory(("blue", "green"), 0)
+    with pytest.raises(BadInput, match="own has 2 classes and net gives 3 scores"):
+        two.for_model(nameless)
+
+
+def test_a_set_of_imagenet_fits_any_thousand_names() -> None:
+    """Two of its names stand for two classes each, and other packages use other words."""
+    whole = numbered(0, 134, 517, classes=imagenet_classes())
+    for words in (imagenet_classes(), [f"{name}, of some kind" for name in imagenet_classes()], ()):
+        assert match_labels(whole, model(words), 1000)[0].labels.tolist() == [0, 134, 517]
 
 
 SYNSETS = ("n01440764", "n02012849", "n03126707")  # tench, crane (bird), crane

@@ -43,6 +43,7 @@ def main(
     root: options.Root = None,
     limit: options.Limit = None,
     label: options.Labels = None,
+    labels_by_number: options.LabelsByNumber = False,
     target: options.Target = None,
     start: Annotated[
         str | None,
@@ -86,7 +87,9 @@ def main(
     from pinprick.jobs.attack import attack_pictures
     from pinprick.jobs.attack_group import RunOptions
 
-    source = options.read_source(images, data, root, limit, label, target)
+    source = options.read_source(
+        images, data, root, limit, label, target, by_number=labels_by_number
+    )
     console = Console(quiet=quiet)
     outcome = attack_pictures(
         build(options.read_attack(attack, option or [])),

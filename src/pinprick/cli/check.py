@@ -17,6 +17,7 @@ def main(
     root: options.Root = None,
     limit: options.Limit = None,
     label: options.Labels = None,
+    labels_by_number: options.LabelsByNumber = False,
     eps: Annotated[
         float | None,
         typer.Option(
@@ -42,7 +43,9 @@ def main(
     """
     from pinprick.jobs.check import check_on_pictures
 
-    source = options.read_source(images, data, root, limit, label, usual_limit=_LIMIT)
+    source = options.read_source(
+        images, data, root, limit, label, usual_limit=_LIMIT, by_number=labels_by_number
+    )
     outcome = check_on_pictures(
         model, source, eps=eps, device=device, trust=trust, progress=Console(quiet=quiet)
     )

@@ -50,6 +50,7 @@ def main(
     root: options.Root = None,
     limit: options.Limit = None,
     label: options.Labels = None,
+    labels_by_number: options.LabelsByNumber = False,
     target: options.Target = None,
     out: options.Folder = options.DEFAULT_FOLDER,
     max_forwards: options.MaxForwards = None,
@@ -76,7 +77,9 @@ def main(
     from pinprick.jobs.attack_group import RunOptions
     from pinprick.jobs.compare import compare_attacks
 
-    source = options.read_source(images, data, root, limit, label, target, usual_limit=_LIMIT)
+    source = options.read_source(
+        images, data, root, limit, label, target, usual_limit=_LIMIT, by_number=labels_by_number
+    )
     console = Console(quiet=quiet)
     outcome = compare_attacks(
         [build(spec) for spec in options.read_attacks(attacks, option or [])],

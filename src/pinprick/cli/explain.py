@@ -44,6 +44,7 @@ def main(
     root: options.Root = None,
     limit: options.Limit = None,
     label: options.Labels = None,
+    labels_by_number: options.LabelsByNumber = False,
     target: options.Target = None,
     grouping: Annotated[
         str | None,
@@ -135,7 +136,9 @@ def main(
     from pinprick.jobs.attack_group import RunOptions
     from pinprick.jobs.explain import explain_pictures
 
-    source = options.read_source(images, data, root, limit, label, target)
+    source = options.read_source(
+        images, data, root, limit, label, target, by_number=labels_by_number
+    )
     console = Console(quiet=quiet)
     outcome = explain_pictures(
         build(options.read_attack(attack, option or [], quick=target is None)),

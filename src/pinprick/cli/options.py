@@ -59,6 +59,14 @@ Labels = Annotated[
         "picture in order. By default the model's prediction for the clean picture.",
     ),
 ]
+LabelsByNumber = Annotated[
+    bool,
+    typer.Option(
+        "--labels-by-number",
+        help="Labels of --data are the model's class numbers, whatever the names of the classes. "
+        "By default classes go by name.",
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Option(
@@ -145,6 +153,7 @@ def read_source(
     label: list[str] | None,
     target: str | None = None,
     *,
+    by_number: bool = False,
     usual_limit: int | None = None,
 ) -> "PictureSource":
     """The pictures to work on; ``usual_limit`` is the limit of --data where none is given."""
@@ -157,6 +166,7 @@ def read_source(
         limit=usual_limit if limit is None and data is not None else limit,
         labels=label or (),
         target=target,
+        by_number=by_number,
     )
 
 

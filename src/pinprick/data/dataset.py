@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pinprick.data.pictures import read_picture
 from pinprick.errors import BadInput, UnknownName
-from pinprick.model import Classifier
+from pinprick.model import Classifier, Model, as_classifier
 from pinprick.types import Images, Labels, Rows
 
 Split = Literal["train", "test", "both"]  # in "both", test follows train
@@ -34,7 +34,8 @@ class Dataset:
         name: Name of the set, as in "cifar10".
         classes: Names of the classes, in the order of the labels; empty where labels are bare
             numbers, which only the model can name.
-        labels: The class of each image.
+        labels: The class of each image, as the set numbers its classes; ``for_model`` gives those
+            of a model.
         pixels: All images as 8-bit values; None where they are read from files.
         files: One picture file per image; empty where there are pixels.
         indices: The index of each image in its source.
@@ -96,6 +97,30 @@ class Dataset:
         """Which image is in a row: its index, its source, and its file if it has one."""
         file = f" ({self.files[row].name})" if self.files else ""
         return f"image {int(self.indices[row])} of {self.source}{file}"
+
+    def for_model(self, model: Classifier | Model, *, by_number: bool = False) -> "Dataset":
+        """The same images with labels and targets as ``model`` numbers its classes.
+
+        Classes go by name, in any order; ``BadInput`` where the model lacks a name. Labels that are
+        bare numbers stay as they are. So do those of a model without names, which is asked about
+        one image to see that it has as many classes.
+
+        Args:
+            model: The model that is attacked, with its class names.
+            by_number: Whether classes go by number, whatever the model calls them.
+        """
+        from pinprick.data.match_labels import match_labels
+
+        classifier = as_classifier(model)
+        count = len(classifier.classes) or self._count_classes(classifier)
+        return match_labels(self, classifier, count, by_number=by_number)[0]
+
+    def _count_classes(self, model: Classifier) -> int:
+        if not len(self):
+            return len(self.classes)
+        image = self[:1].images(model)
+        with model.frozen(), torch.no_grad():
+            return int(model(image.to(model.device or image.device)).shape[1])
 
     def images(self, model: Classifier | None = None) -> Images:
         """All images in [0, 1]; files are prepared as ``model`` wants them."""

@@ -1,5 +1,6 @@
-"""Labels of a dataset as class numbers of a model: by name where possible, else by number."""
+"""Labels of a dataset as class numbers of a model, checked by name."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,44 +13,52 @@ from pinprick.errors import BadInput
 from pinprick.model import Classifier
 
 
-def match_labels(data: Dataset, model: Classifier, count: int) -> tuple[Dataset, str]:
-    """The set with labels in the model's classes, and a remark where their names differ.
+def match_labels(
+    data: Dataset, model: Classifier, count: int, *, by_number: bool = False
+) -> tuple[Dataset, str]:
+    """The set with labels in the model's classes, and a remark where they go another way.
 
-    Labels that are bare numbers are the model's class numbers. Named classes go by name if the
-    model has each name exactly once, in any order. Synsets of ImageNet are its classes if the model
-    has a thousand. Otherwise classes go by number, and both must have the same number of classes.
+    Labels that are bare numbers are the model's class numbers. Named classes go by name: the model
+    must have each name exactly once, in any order. Classes of ImageNet are those of any model with
+    a thousand. If the model has no names, classes go by number, and there must be as many.
+    ``BadInput`` says the way out where the names do not match.
 
     Args:
         data: The set.
         model: The model.
         count: How many classes the model has.
+        by_number: Whether named classes go by number, whatever the model calls them.
     """
     if not data.classes:
         return data, _match_numbers(data, model, count)
-    ours, theirs = _normalised(data.classes), _normalised(model.classes[:count])
-    times = Counter(theirs)
-    synsets = synset_numbers()
+    names = () if _are_numbers(model.classes) else model.classes[:count]
+    ours, theirs = _normalised(data.classes), _normalised(names)
+    if ours == theirs:
+        return data, ""
+    if by_number:
+        _check_count(data, model, count, "labels go by number only if these are equal")
+        remark = _different_names(data, data.classes, model, range(count)) if names else ""
+        return data, remark and f"{remark}; labels go by number"
+    times, synsets = Counter(theirs), synset_numbers()
+    imagenet = len(ours) == len(synsets) and data.classes == imagenet_classes()
     numbers, by_synset = [], False
-    for name, normal in zip(data.classes, ours, strict=True):
+    for index, (name, normal) in enumerate(zip(data.classes, ours, strict=True)):
+        synset = index if imagenet else synsets.get(normal)
         if times[normal] == 1:
             numbers.append(theirs.index(normal))
-        elif normal in synsets and count == len(synsets):
-            numbers.append(synsets[normal])
+        elif synset is not None and count == len(synsets):
+            numbers.append(synset)
             by_synset = True
-        elif len(ours) == count:
-            remark = _different_names(data, data.classes, model, range(count))
-            return data, remark and f"{remark}; labels go by number"
+        elif names:
+            raise BadInput(_names_differ(data, model, count, name, times[normal]))
         else:
-            raise BadInput(
-                f"{data.name} has {len(ours)} classes and {model.name} gives {count} scores; "
-                f"{_reason(name, times[normal], model)}"
-            )
+            _check_count(data, model, count, "a label would not mean the same")
+            order = _some(data.classes)
+            return data, f"{model.name} has no class names; labels go by number, as in {order}"
     if by_synset:
         words = imagenet_classes()
         remark = _different_names(data, [words[number] for number in numbers], model, numbers)
         remark = remark and f"{remark}; labels go by ImageNet's synsets"
-    elif numbers == list(range(count)):
-        remark = ""
     else:
         remark = f"classes of {data.name} are numbered as {model.name} numbers those names"
     return _renumbered(data, numbers, model), remark
@@ -93,13 +102,36 @@ def _different_names(
     )
 
 
-def _reason(name: str, times: int, model: Classifier) -> str:
+def _check_count(data: Dataset, model: Classifier, count: int, reason: str) -> None:
+    if len(data.classes) != count:
+        raise BadInput(
+            f"{data.name} has {len(data.classes)} classes and {model.name} gives {count} scores; "
+            f"{reason}"
+        )
+
+
+def _names_differ(data: Dataset, model: Classifier, count: int, name: str, times: int) -> str:
     """Why the class cannot go by its name, which ``times`` classes of the model have."""
-    if not model.classes:
-        return "a label would not mean the same"
     if times:
-        return f"{times} classes of {model.name} are called {name!r}"
-    return f"{model.name} has no class called {name!r}"
+        reason = f"{times} classes of {model.name} are called {name!r}"
+    else:
+        reason = f"{model.name} has no class called {name!r}, only {_some(model.classes[:count])}"
+    text = f"labels of {data.name} cannot go by name: {reason}; give both the same names"
+    if len(data.classes) != count:
+        return text
+    return f"{text}, or use --labels-by-number (by_number=True) if their order is the same"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+
+
+def _are_numbers(names: Sequence[str]) -> bool:
+    """Whether the names say no more than the number of each class, as LABEL_0 does."""
+    return all(
+        re.fullmatch(rf"(class|label)?[ _-]?0*{number}", name.casefold())
+        for number, name in enumerate(names)
+    )
 
 
 def _normalised(names: Sequence[str]) -> list[str]:

@@ -35,6 +35,7 @@ class PictureSource:
         labels: The true class of each picture, or one for all, by number or name. If empty: the
             known class, or the clean prediction of the model. Images of ``data`` have labels.
         target: The target class by number or name, "least-likely", or "given" by ``data``.
+        by_number: Whether labels of ``data`` are the model's class numbers, whatever the names.
     """
 
     paths: Sequence[Path] = ()
@@ -43,12 +44,15 @@ class PictureSource:
     limit: int | None = None
     labels: Sequence[str] = ()
     target: str | None = None
+    by_number: bool = False
 
     def __post_init__(self) -> None:
         if self.data is None and self.limit is not None:
             raise BadInput("--limit is for --data; leave pictures out instead")
         if self.data is not None and self.paths:
             raise BadInput("give pictures, or a dataset with --data, but not both")
+        if self.data is None and self.by_number:
+            raise BadInput("--labels-by-number is for --data; --label takes numbers and names")
         if self.data is not None and self.labels:
             raise BadInput("images of --data have their labels; leave --label out")
 
@@ -101,7 +105,7 @@ def read_groups(
 ) -> tuple[Iterator[PictureGroup], int]:
     """The pictures in groups that fit into memory, and how many pictures there are."""
     if chosen is not None:
-        return _data_groups(chosen.images, source.target, model, progress), len(chosen.images)
+        return _data_groups(chosen.images, source, model, progress), len(chosen.images)
     group = _file_group(source, model, progress)
     return iter([group]), len(group.records)
 
@@ -151,11 +155,11 @@ def _file_group(source: PictureSource, model: Classifier, progress: Progress) ->
 
 
 def _data_groups(
-    data: Dataset, target: str | None, model: Classifier, progress: Progress
+    data: Dataset, source: PictureSource, model: Classifier, progress: Progress
 ) -> Iterator[PictureGroup]:
     """The images of a dataset, with labels in the model's classes."""
     check_shape(data, model)
-    classes = None
+    classes, target = None, source.target
     left_out: list[Unreadable] = []  # since the last group
     for part in _parts(data, model):
         names, images, kept, unreadable = _read_part(part, model)
@@ -175,9 +179,9 @@ def _data_groups(
         _warn(unanswered, progress)
         if classes is None:
             classes = logits.shape[1]
-            if remark := match_labels(data, model, classes)[1]:
+            if remark := match_labels(data, model, classes, by_number=source.by_number)[1]:
                 progress.remark(remark)
-        some = match_labels(part[kept[rows]], model, classes)[0]
+        some = match_labels(part[kept[rows]], model, classes, by_number=source.by_number)[0]
         records = [
             with_label(names[row], label, "data", model)
             for row, label in zip(rows.tolist(), some.labels.tolist(), strict=True)

@@ -38,7 +38,8 @@ def open_start(start: str, source: PictureSource, *, seed: int) -> Start:
         raise BadInput("--start data takes images of the class of --target from the set of --data")
     subset = parse(source.data)
     whole = load_subset(Subset(subset.name, subset.split), root=source.root)
-    return lambda group, model: _images_of_target(whole, group, model, seed)
+    by_number = source.by_number
+    return lambda group, model: _images_of_target(whole, group, model, seed, by_number=by_number)
 
 
 def _rows_of_result(result: AttackResult, group: PictureGroup, name: str) -> AttackResult:
@@ -54,13 +55,16 @@ def _rows_of_result(result: AttackResult, group: PictureGroup, name: str) -> Att
     return result[torch.tensor(rows, dtype=torch.long)]
 
 
-def _images_of_target(whole: Dataset, group: PictureGroup, model: Classifier, seed: int) -> Images:
+def _images_of_target(
+    whole: Dataset, group: PictureGroup, model: Classifier, seed: int, *, by_number: bool
+) -> Images:
     """One image of the target class per picture, drawn from the dataset by label.
 
     The model is not asked. An attack refuses by itself a start that has another prediction.
     """
     assert group.targets is not None, "open_start checks that there is a target"
-    labels = match_labels(whole, model, group.logits.shape[1])[0].labels
+    classes = group.logits.shape[1]
+    labels = match_labels(whole, model, classes, by_number=by_number)[0].labels
     draws = Streams(seed, group.ids).uniform(1, step=0, use="image of the target class").flatten()
     rows = []
     for target, draw in zip(group.targets.tolist(), draws.tolist(), strict=True):
