@@ -140,6 +140,24 @@ def test_pictures_are_prepared_by_the_model_or_not_at_all() -> None:
         Classifier(nn.Flatten(), name="thing").prepare(picture)
 
 
+@pytest.mark.parametrize(("mean", "channels"), [(None, 3), ((0.1, 0.2, 0.3), 3), ((0.5,), 1)])
+def test_a_picture_of_the_models_size_is_taken_as_it_is(
+    mean: tuple[float, ...] | None, channels: int
+) -> None:
+    model = Classifier(nn.Flatten(), size=(2, 3), mean=mean, name="thing")
+    image = model.prepare(Image.new("RGB", (3, 2), (51, 51, 51)))
+    assert image.shape == (channels, 2, 3)
+    assert torch.equal(image, torch.full_like(image, 0.2))
+    with pytest.raises(BadInput) as error:
+        model.prepare(Image.new("RGB", (2, 3)))
+    assert str(error.value) == (
+        "thing takes pictures of 2 x 3 and does not say how others are resized; "
+        "give Classifier(prepare=cover_and_crop((2, 3))) from pinprick.zoo.prepare"
+    )
+    with pytest.raises(BadInput, match="must be RGB or L, got RGBA"):
+        model.prepare(Image.new("RGBA", (3, 2)))
+
+
 def test_the_exact_model_gives_each_image_the_same_in_any_batch() -> None:
     model, images = exact_linear(5, (3, 6, 5)), exact_images(9, (3, 6, 5))
     with torch.no_grad():

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from PIL.Image import Image
 from torch import Tensor, nn
@@ -49,7 +50,8 @@ class Classifier:
         net: The network; sees normalised images.
         mean, std: Subtracted and divided by, per channel, before the network is called.
         classes: Names of the classes, in the order of the logits; empty if unknown.
-        size: Height and width that pictures are prepared to; None for any size.
+        size: Height and width that pictures are prepared to, or that they must have where
+            ``prepare`` is not given; None for any size.
         access: What the model gives: "labels" (one-hot scores), "scores", "gradients", or
             "network" (inner features too).
         name: Name of the model in tables.
@@ -117,13 +119,35 @@ class Classifier:
         return (images - mean) / std
 
     def prepare(self, picture: Image) -> Picture:
-        """One picture prepared for this model: resized and cropped as 8-bit, then in [0, 1]."""
-        if self._prepare is None:
+        """One picture prepared for this model: resized and cropped as 8-bit, then in [0, 1].
+
+        Without ``prepare``, a picture that has the model's ``size`` is taken as it is.
+        """
+        if self._prepare is not None:
+            return self._prepare(picture)
+        if self.size is None:
             raise BadInput(
-                f"{self.name} does not say how pictures are prepared; "
-                "pass tensors, or give Classifier(prepare=...)"
+                f"{self.name} does not say how pictures are prepared; pass tensors, or give "
+                "Classifier(size=...) for pictures of that size, or Classifier(prepare=...)"
             )
-        return self._prepare(picture)
+        height, width = self.size
+        if picture.size != (width, height):
+            raise BadInput(
+                f"{self.name} takes pictures of {height} x {width} and does not say how others "
+                f"are resized; give Classifier(prepare=cover_and_crop(({height}, {width}))) "
+                "from pinprick.zoo.prepare"
+            )
+        if picture.mode not in ("RGB", "L"):
+            raise BadInput(
+                f"pictures must be RGB or L, got {picture.mode}; "
+                "as_rgb of pinprick.data.pictures converts them"
+            )
+        return in_unit_box(picture.convert("L" if self._is_grey else "RGB"))
+
+    @property
+    def _is_grey(self) -> bool:
+        """Whether mean and std are those of one channel."""
+        return len(self.mean or self.std or ()) == 1
 
     def class_name(self, index: int) -> str:
         """The name of the class, or its number where the names are unknown."""
@@ -157,6 +181,12 @@ class Classifier:
                 module.training = training
             for param, requires_grad in grads:
                 param.requires_grad_(requires_grad)
+
+
+def in_unit_box(picture: Image) -> Picture:
+    """8-bit pixels as float32 numbers in [0, 1], channels first."""
+    pixels = torch.from_numpy(np.array(picture, dtype=np.uint8))
+    return pixels.view(picture.height, picture.width, -1).permute(2, 0, 1).float() / 255
 
 
 def as_classifier(model: "Classifier | Model") -> Classifier:

@@ -38,7 +38,10 @@ GREEDY = ("--attack", "greedy")
         (("--model", "cli_test_models:colour"), "did you mean colours?"),
         (("--model", "cli_test_models:nameless", "--target", "red"), "no names for its classes"),
         (("--model", "cli_test_models:twins", "--target", "crane"), "give the number: 0 and 1"),
-        (("--model", "cli_test_models:small"), "small does not say how pictures are prepared"),
+        (
+            ("--model", "cli_test_models:small"),
+            "small takes pictures of 4 x 4 and does not say how others are resized",
+        ),
         (("--device", "gpu"), "the device 'gpu' cannot be used"),
         (("--batch-size", "0"), "equal to 1; see pinprick attack --help"),
         (("--seed", "one"), "--seed"),

@@ -82,6 +82,47 @@ def test_files_that_are_no_pictures_are_told_and_listed(
     assert [picture.record.name for picture in outcome.pictures] == ["brick"]
 
 
+def test_a_remark_about_many_pictures_is_made_once_with_a_count(
+    colours: Classifier, tmp_path: Path
+) -> None:
+    for name in "abcde":
+        Image.new("RGBA", (8, 8), (200, 0, 0, 200)).save(tmp_path / f"{name}.png")
+        (tmp_path / f"{name}.txt").write_text("no picture")
+    told = Told()
+    source = PictureSource(paths=[tmp_path])
+    outcome = attack_pictures(FGSM(), colours, source, tmp_path / "out", figures=0, progress=told)
+    pictures, texts = (
+        ", ".join(str(tmp_path / f"{name}.{ending}") for name in "abc") for ending in ("png", "txt")
+    )
+    assert told.remarks == [f"{pictures} and 2 more: transparent, put on white"]
+    reason = "not a picture, or of a kind that cannot be read"
+    assert told.warnings == [f"{texts} and 2 more: {reason}"]
+    assert [file.path.name for file in outcome.unreadable] == [f"{name}.txt" for name in "abcde"]
+
+
+def test_a_set_of_pictures_needs_no_prepare_if_the_size_is_right(
+    colours: Classifier, tmp_path: Path
+) -> None:
+    for name in ("red/a", "red/b", "blue/c", "blue/d"):
+        file = tmp_path / "set" / f"{name}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (9 if name == "blue/d" else 8, 8), (150, 100, 50)).save(file)
+    own = Classifier(colours.net, classes=colours.classes, size=(8, 8), name="own")
+    source = PictureSource(data=f"folder:{tmp_path / 'set'}")
+    told = Told()
+    outcome = attack_pictures(FGSM(), own, source, tmp_path / "out", figures=0, progress=told)
+    assert [picture.record.name for picture in outcome.pictures] == ["0-c", "2-a", "3-b"]
+    (warning,) = told.warnings
+    assert "own takes pictures of 8 x 8 and does not say how others are resized" in warning
+    other = Classifier(colours.net, classes=colours.classes, size=(4, 4), name="own")
+    told = Told()
+    with pytest.raises(BadInput, match="there is no picture to work on"):
+        attack_pictures(FGSM(), other, source, tmp_path / "out", figures=0, progress=told)
+    (warning,) = told.warnings
+    assert warning.startswith(f"{tmp_path / 'set' / 'blue' / 'c.png'}, ")
+    assert "a.png and 1 more: own takes pictures of 4 x 4" in warning
+
+
 def test_a_part_of_a_dataset_without_a_readable_file_is_listed_too(
     colours: Classifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

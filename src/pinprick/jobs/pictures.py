@@ -1,6 +1,6 @@
 """What a job works on: pictures and datasets, read in groups, with one record per picture."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from pinprick.model import Classifier
 from pinprick.types import Images, Labels, Logits
 
 _ELEMENTS = 128 * 3 * 224 * 224  # of images that are read at a time
+_NAMED = 3  # most files that a line names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,11 +135,9 @@ def _file_group(source: PictureSource, model: Classifier, progress: Progress) ->
     _warn(unreadable, progress)
     if not photos:
         raise BadInput(f"there is no picture to work on{_class_folders(source.paths)}")
-    for photo in photos:
-        if photo.record.remark:
-            progress.remark(f"{photo.record.path}: {photo.record.remark}")
-    images = _prepare(photos, model)
     records = [photo.record for photo in photos]
+    _tell(((each.path, each.remark) for each in records if each.remark), progress.remark)
+    images = _prepare(photos, model)
     logits, rows, unanswered = clean_logits(model, images, records)
     _warn(unanswered, progress)
     records = label_pictures([records[row] for row in rows.tolist()], model, logits, source.labels)
@@ -280,8 +279,17 @@ def _prepare(photos: Sequence[Photo], model: Classifier) -> Images:
 
 
 def _warn(unreadable: Sequence[Unreadable], progress: Progress) -> None:
-    for file in unreadable:
-        progress.warn(f"{file.path}: {file.reason}")
+    _tell(((file.path, file.reason) for file in unreadable), progress.warn)
+
+
+def _tell(lines: Iterable[tuple[Path, str]], say: Callable[[str], None]) -> None:
+    """Say each text once, with the first paths that it is about and the number of others."""
+    paths: dict[str, list[Path]] = {}
+    for path, text in lines:
+        paths.setdefault(text, []).append(path)
+    for text, about in paths.items():
+        names, left = ", ".join(map(str, about[:_NAMED])), len(about) - _NAMED
+        say(f"{names}{f' and {left} more' if left > 0 else ''}: {text}")
 
 
 def list_unreadable(unreadable: Sequence[Unreadable]) -> list[dict[str, str]]:

@@ -5,12 +5,12 @@ So a prepared picture lies on the 8-bit grid, and a PNG of it holds exactly what
 
 from collections.abc import Callable
 
-import numpy as np
 import torch
 from PIL.Image import Image, Resampling
 from torch import Tensor
 
 from pinprick.data.pictures import as_rgb
+from pinprick.model import in_unit_box
 from pinprick.types import Images, Logits, Picture
 
 
@@ -76,12 +76,6 @@ def cover_and_crop(
         return in_unit_box(picture.crop((left, top, left + width, top + height)))
 
     return prepare
-
-
-def in_unit_box(picture: Image) -> Picture:
-    """8-bit pixels as float32 numbers in [0, 1], channels first."""
-    pixels = torch.from_numpy(np.array(picture, dtype=np.uint8))
-    return pixels.view(picture.height, picture.width, -1).permute(2, 0, 1).float() / 255
 
 
 def in_batches(call: Callable[[Tensor], Tensor], images: Images, count: int) -> Logits:

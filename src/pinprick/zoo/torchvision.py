@@ -12,9 +12,8 @@ from torchvision.transforms import functional as transform
 
 from pinprick.data.pictures import as_rgb
 from pinprick.errors import UnknownName
-from pinprick.model import Classifier
+from pinprick.model import Classifier, in_unit_box
 from pinprick.types import Picture
-from pinprick.zoo.prepare import in_unit_box
 from pinprick.zoo.safe_loading import fetching
 
 
