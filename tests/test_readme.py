@@ -16,7 +16,13 @@ from pinprick.report.docs_tables import attack_table
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SHELL_PAGES = ("README.md", "CONTRIBUTING.md", "docs/commands.md", "docs/models.md")
+SHELL_PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/commands.md",
+    "docs/models.md",
+    "docs/pictures.md",
+)
 
 
 def test_the_table_of_attacks_is_made_from_the_cards() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageChops
 
 from cli.conftest import Run
 from pinprick.report.png import read_png
@@ -240,3 +240,24 @@ def test_no_time_is_said_and_nothing_is_attacked(run: Run, picture: Path) -> Non
     (row,) = json.loads(run(*arguments, "--json").out)["images"]
     assert (row["remark"], row["out_of_time"], row["forwards"]) == ("out of time", True, 0)
     assert "out of time" not in run(*arguments[:-1], "1000").out
+
+
+def test_a_mask_says_which_pixels_may_change(run: Run, picture: Path, tmp_path: Path) -> None:
+    mask = Image.new("L", (8, 8), 0)
+    mask.paste(255, (0, 0, 5, 8))
+    mask.save(tmp_path / "mask.png")
+    command = (*MODEL, "--figures", "0", "--quiet", "--json")
+    shell = run("attack", picture, *command, "--mask", "mask.png")
+    assert shell.status == 0
+    document = json.loads(shell.out)
+    assert (document["mask"], document["images"][0]["success"]) == ("mask.png", True)
+    with Image.open("pinprick-out/brick-adversarial.png") as adversarial, Image.open(picture) as it:
+        box = ImageChops.difference(adversarial, it).getbbox()
+    assert box is not None
+    assert box[2] <= 5
+    mask.resize((5, 5)).save(tmp_path / "small.png")
+    refused = run("attack", picture, *command, "--mask", "small.png")
+    assert (refused.status, refused.out) == (2, "")
+    assert refused.err.startswith(
+        "pinprick: the mask small.png has 5 x 5 pixels, but the model sees"
+    )

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import torch
 from PIL import Image
-from torch import nn
 
 from pinprick import Classifier
 from pinprick.attacks import FGSM, Greedy
@@ -19,7 +17,6 @@ from pinprick.jobs.compare import compare_attacks
 from pinprick.jobs.explain import explain_pictures
 from pinprick.jobs.pictures import PictureSource
 from pinprick.jobs.progress import Progress
-from pinprick.zoo.prepare import short_side_and_crop
 
 
 @dataclass
@@ -34,20 +31,6 @@ class Told(Progress):
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
-
-
-@pytest.fixture
-def colours() -> Classifier:
-    """Scores are means of the three channels of 8 x 8 pixels."""
-    layer = nn.Linear(192, 3, bias=False)
-    layer.weight.data = (10 * torch.eye(3) / 64).repeat_interleave(64, dim=1)
-    return Classifier(
-        nn.Sequential(nn.Flatten(), layer).eval(),
-        classes=("red", "green", "blue"),
-        size=(8, 8),
-        name="colours",
-        prepare=short_side_and_crop(8, 8),
-    )
 
 
 @pytest.fixture

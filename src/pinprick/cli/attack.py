@@ -45,6 +45,7 @@ def main(
     label: options.Labels = None,
     labels_by_number: options.LabelsByNumber = False,
     target: options.Target = None,
+    mask: options.Mask = None,
     start: Annotated[
         str | None,
         typer.Option(
@@ -88,7 +89,7 @@ def main(
     from pinprick.jobs.attack_group import RunOptions
 
     source = options.read_source(
-        images, data, root, limit, label, target, by_number=labels_by_number
+        images, data, root, limit, label, target, mask=mask, by_number=labels_by_number
     )
     console = Console(quiet=quiet)
     outcome = attack_pictures(

@@ -52,6 +52,7 @@ def main(
     label: options.Labels = None,
     labels_by_number: options.LabelsByNumber = False,
     target: options.Target = None,
+    mask: options.Mask = None,
     out: options.Folder = options.DEFAULT_FOLDER,
     max_forwards: options.MaxForwards = None,
     max_backwards: options.MaxBackwards = None,
@@ -78,7 +79,15 @@ def main(
     from pinprick.jobs.compare import compare_attacks
 
     source = options.read_source(
-        images, data, root, limit, label, target, usual_limit=_LIMIT, by_number=labels_by_number
+        images,
+        data,
+        root,
+        limit,
+        label,
+        target,
+        usual_limit=_LIMIT,
+        mask=mask,
+        by_number=labels_by_number,
     )
     console = Console(quiet=quiet)
     outcome = compare_attacks(

@@ -46,6 +46,7 @@ def main(
     label: options.Labels = None,
     labels_by_number: options.LabelsByNumber = False,
     target: options.Target = None,
+    mask: options.Mask = None,
     grouping: Annotated[
         str | None,
         typer.Option(
@@ -137,7 +138,7 @@ def main(
     from pinprick.jobs.explain import explain_pictures
 
     source = options.read_source(
-        images, data, root, limit, label, target, by_number=labels_by_number
+        images, data, root, limit, label, target, mask=mask, by_number=labels_by_number
     )
     console = Console(quiet=quiet)
     outcome = explain_pictures(

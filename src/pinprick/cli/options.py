@@ -59,6 +59,16 @@ Labels = Annotated[
         "picture in order. By default the model's prediction for the clean picture.",
     ),
 ]
+Mask = Annotated[
+    Path | None,
+    typer.Option(
+        "--mask",
+        metavar="FILE|DIR",
+        help="A PNG in which white pixels may change, for all pictures; or a folder with NAME.png "
+        "per picture. As large as the picture file, or as the image that the model sees.",
+        show_default=False,
+    ),
+]
 LabelsByNumber = Annotated[
     bool,
     typer.Option(
@@ -153,6 +163,7 @@ def read_source(
     label: list[str] | None,
     target: str | None = None,
     *,
+    mask: Path | None = None,
     by_number: bool = False,
     usual_limit: int | None = None,
 ) -> "PictureSource":
@@ -166,6 +177,7 @@ def read_source(
         limit=usual_limit if limit is None and data is not None else limit,
         labels=label or (),
         target=target,
+        mask=mask,
         by_number=by_number,
     )
 

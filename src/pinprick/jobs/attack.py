@@ -124,6 +124,7 @@ def attack_pictures(
 
     title = f"{attack.card.title} on {classifier.name}"
     data = None if chosen is None else chosen.description
+    mask = None if source.mask is None else str(source.mask)
     time_left = TimeLeft(run.max_seconds)
     pictures: list[AttackedPicture] = []
     unreadable: list[Unreadable] = []
@@ -147,7 +148,9 @@ def attack_pictures(
                     pictures += _save_pictures(
                         result, records, classifier, out, title=title, figures=left
                     )
-                    file.update(partial(_document, result, pictures, unreadable, classifier, data))
+                    file.update(
+                        partial(_document, result, pictures, unreadable, classifier, data, mask)
+                    )
                     advance(len(result))
     except PinprickError as error:
         if not pictures:
@@ -220,6 +223,7 @@ def _document(
     unreadable: Sequence[Unreadable],
     model: Classifier,
     data: str | None,
+    mask: str | None,
 ) -> dict[str, Any]:
     """Every number of the pictures so far; ``result`` is the latest batch."""
     return {
@@ -227,6 +231,7 @@ def _document(
         "attack": result.attack,
         "model": result.model,
         "data": data,
+        "mask": mask,
         "sent": None if model.sent is None else vars(model.sent),
         "seed": result.seed,
         "seconds": sum(picture.row.seconds for picture in pictures),

@@ -48,6 +48,7 @@ def attack_group(
         group.images,
         group.labels,
         targets=group.targets,
+        allowed=group.allowed,
         seed=run.seed,
         ids=group.ids,
         batch_size=choose_batch_size(run.batch_size, model),

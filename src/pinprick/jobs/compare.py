@@ -151,6 +151,7 @@ def compare_attacks(
         "limits": run.limits(),
         "model": classifier.name,
         "data": None if chosen is None else chosen.description,
+        "mask": None if source.mask is None else str(source.mask),
         "judge": None if other is None else other.name,
         "seed": run.seed,
         **device_and_versions(classifier),

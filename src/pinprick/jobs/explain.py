@@ -101,6 +101,7 @@ def explain_pictures(
 
     title = f"{attack.card.title} on {classifier.name}"
     data = None if chosen is None else chosen.description
+    mask = None if source.mask is None else str(source.mask)
     time_left = TimeLeft(run.max_seconds)
     pictures: list[ExplainedPicture] = []
     unreadable: list[Unreadable] = []
@@ -133,7 +134,7 @@ def explain_pictures(
                         explained, records, classifier, out, title=title, figures=here
                     )
                     make = partial(
-                        _document, explained, pictures, unreadable, classifier, settings, data
+                        _document, explained, pictures, unreadable, classifier, settings, data, mask
                     )
                     file.update(make)
                     advance(len(explained))
@@ -206,6 +207,7 @@ def _document(
     model: Classifier,
     settings: NoiseSettings,
     data: str | None,
+    mask: str | None,
     totals: Totals | None = None,
 ) -> dict[str, Any]:
     """Every number of the pictures so far; ``explained`` is the latest batch."""
@@ -215,6 +217,7 @@ def _document(
         "attack": result.attack,
         "model": result.model,
         "data": data,
+        "mask": mask,
         "seed": result.seed,
         "seconds": sum(picture.row.seconds for picture in pictures),
         **device_and_versions(model),

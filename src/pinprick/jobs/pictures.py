@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 
 from pinprick.data.dataset import Dataset
@@ -15,6 +16,7 @@ from pinprick.data.sets.photographs import read_photographs
 from pinprick.data.subset import Range, Subset, describe, parse
 from pinprick.errors import BadInput, one_line
 from pinprick.jobs.labels import clean_logits, find_targets, label_pictures, with_label
+from pinprick.jobs.masks import read_masks
 from pinprick.jobs.progress import Progress
 from pinprick.model import Classifier
 from pinprick.types import Images, Labels, Logits
@@ -36,6 +38,7 @@ class PictureSource:
         labels: The true class of each picture, or one for all, by number or name. If empty: the
             known class, or the clean prediction of the model. Images of ``data`` have labels.
         target: The target class by number or name, "least-likely", or "given" by ``data``.
+        mask: Where pixels may change, as for ``read_masks``; None for everywhere.
         by_number: Whether labels of ``data`` are the model's class numbers, whatever the names.
     """
 
@@ -45,6 +48,7 @@ class PictureSource:
     limit: int | None = None
     labels: Sequence[str] = ()
     target: str | None = None
+    mask: Path | None = None
     by_number: bool = False
 
     def __post_init__(self) -> None:
@@ -76,6 +80,7 @@ class PictureGroup:
         logits: The model's answers for them.
         labels: The true class of each.
         targets: The target class of each; None without targets.
+        allowed: Where the pixels of each may change; None for everywhere.
         ids: The number that the random stream of each belongs to.
         unreadable: Files that cannot be read, and pictures that a remote model did not answer for.
     """
@@ -85,6 +90,7 @@ class PictureGroup:
     logits: Logits
     labels: Labels
     targets: Labels | None
+    allowed: Bool[Tensor, "batch 1 height width"] | None
     ids: Tensor
     unreadable: tuple[Unreadable, ...]
 
@@ -118,12 +124,14 @@ def read_all(
     groups = list(read_groups(source, chosen, model, progress)[0])
     full = [group for group in groups if group.records]
     targets = [group.targets for group in full if group.targets is not None]
+    allowed = [group.allowed for group in full if group.allowed is not None]
     return PictureGroup(
         records=tuple(record for group in full for record in group.records),
         images=torch.cat([group.images for group in full]),
         logits=torch.cat([group.logits for group in full]),
         labels=torch.cat([group.labels for group in full]),
         targets=torch.cat(targets) if targets else None,
+        allowed=torch.cat(allowed) if allowed else None,
         ids=torch.cat([group.ids for group in full]),
         unreadable=tuple(file for group in groups for file in group.unreadable),
     )
@@ -148,6 +156,7 @@ def _file_group(source: PictureSource, model: Classifier, progress: Progress) ->
         logits=logits,
         labels=labels,
         targets=find_targets(source.target, records, model, logits, labels),
+        allowed=_allowed(source, records, images[rows], model),
         ids=rows,
         unreadable=(*unreadable, *unanswered),
     )
@@ -195,6 +204,7 @@ def _data_groups(
             targets=some.targets
             if target == "given"
             else find_targets(target, records, model, logits, some.labels),
+            allowed=_allowed(source, records, images[rows], model),
             ids=some.indices,
             unreadable=(*left_out, *unanswered),
         )
@@ -209,9 +219,16 @@ def _data_groups(
             logits=torch.empty(0, classes),
             labels=none,
             targets=None,
+            allowed=None,
             ids=none,
             unreadable=tuple(left_out),
         )
+
+
+def _allowed(
+    source: PictureSource, records: Sequence[PictureRecord], images: Images, model: Classifier
+) -> Bool[Tensor, "batch 1 height width"] | None:
+    return None if source.mask is None else read_masks(source.mask, records, images, model)
 
 
 def _parts(data: Dataset, model: Classifier) -> Iterator[Dataset]:
