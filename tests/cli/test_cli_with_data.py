@@ -198,7 +198,10 @@ def test_a_folder_of_class_folders_is_a_set(run: Run) -> None:
     [
         (("--data", "fashion_sample"), "has images of 28 x 28, but colours takes 8 x 8"),
         (("--data", "tensors:two.safetensors"), "colours has no class called"),
-        (("--data", "tensors:grey.safetensors"), "does not take images of tensors:grey"),
+        (
+            ("--data", "tensors:grey.safetensors"),
+            "colours does not take tensors:grey.safetensors[0], an image of (1, 8, 8): ",
+        ),
         (("--data", "tensors:none.safetensors"), "there is no picture to work on in tensors:none"),
         (("--data", "tensors:gone.safetensors"), "there is no such file"),
         (("--data", "cifar", "--root", "."), "no dataset is called 'cifar'"),

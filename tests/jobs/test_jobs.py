@@ -106,6 +106,14 @@ def test_a_set_of_pictures_needs_no_prepare_if_the_size_is_right(
     assert "a.png and 1 more: own takes pictures of 4 x 4" in warning
 
 
+def test_a_picture_that_the_network_does_not_take_is_named(
+    colours: Classifier, brick: PictureSource, tmp_path: Path
+) -> None:
+    grey = Classifier(colours.net, mean=(0.5,), size=(8, 8), name="grey")
+    with pytest.raises(BadInput, match=r"grey does not take .*brick\.png, an image of \(1, 8, 8\)"):
+        attack_pictures(FGSM(), grey, brick, tmp_path / "out")
+
+
 def test_a_part_of_a_dataset_without_a_readable_file_is_listed_too(
     colours: Classifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pinprick.data.classes import classes_named, find_class
 from pinprick.data.pictures import LabelFrom, PictureRecord, Unreadable
-from pinprick.errors import BadInput, NoAnswer
+from pinprick.errors import BadInput, NoAnswer, one_line
 from pinprick.goal import least_likely
 from pinprick.intake import check_answers
 from pinprick.model import Classifier
@@ -41,6 +41,12 @@ def clean_logits(
                     raise
                 logits = error.logits
                 reasons |= {start + row: reason for row, reason in error.reasons.items()}
+            except RuntimeError as error:
+                shape = tuple(images.shape[1:])
+                raise BadInput(
+                    f"{model.name} does not take {records[start].path}, an image of {shape}: "
+                    f"{one_line(error)}"
+                ) from error
             answers.append(logits.to(images.device))
     rows = torch.tensor([row for row in range(len(images)) if row not in reasons], dtype=torch.long)
     failed = [Unreadable(records[row].path, reason) for row, reason in sorted(reasons.items())]

@@ -14,7 +14,7 @@ from pinprick.data.pictures import Photo, PictureRecord, Unreadable, read_pictur
 from pinprick.data.select import load_subset
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.data.subset import Range, Subset, describe, parse
-from pinprick.errors import BadInput, one_line
+from pinprick.errors import BadInput
 from pinprick.jobs.labels import clean_logits, find_targets, label_pictures, with_label
 from pinprick.jobs.masks import read_masks
 from pinprick.jobs.progress import Progress
@@ -175,15 +175,7 @@ def _data_groups(
         left_out += unreadable
         if not names:
             continue
-        try:
-            logits, rows, unanswered = clean_logits(
-                model, images, names, proven=classes is not None
-            )
-        except RuntimeError as error:
-            shape = tuple(images.shape[1:])
-            raise BadInput(
-                f"{model.name} does not take images of {part.name}, {shape}: {one_line(error)}"
-            ) from error
+        logits, rows, unanswered = clean_logits(model, images, names, proven=classes is not None)
         _warn(unanswered, progress)
         if classes is None:
             classes = logits.shape[1]
