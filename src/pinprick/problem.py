@@ -119,6 +119,10 @@ class Problem(BatchRows):
         """Whether all images are refused; does not wait for the device where none can be."""
         return self.may_refuse and bool(self.refused.all())
 
+    def note_untried(self, untried: Mask) -> None:
+        """Record which images the attack never changed, so that a failure says why."""
+        self.tally.untried[self._rows] = untried
+
     @property
     def gives_gradients(self) -> bool:
         """Whether gradients are available."""
@@ -251,6 +255,7 @@ class Tally:
         time_is_over: Whether a forward pass was requested after that.
         failures: Why a remote model gave no answer, by the row of the image.
         flat: Number of gradients that were all zero.
+        untried: Images that the attack says it never changed.
         near: Candidates that met the goal without its slack, but not with it.
         stages: The passes of each stage of an attack that has several, in order.
         found_by: Index of the stage that found the best of each image; -1 for none.
@@ -274,6 +279,7 @@ class Tally:
         self.deadline, self.time_is_over = deadline, False
         self.failures: dict[int, str] = {}
         self.flat: Counts = torch.zeros_like(self.forwards)
+        self.untried: Mask = torch.zeros_like(self.out_of_budget)
         self.near: Counts = torch.zeros_like(self.forwards)
         self.stages: dict[str, Passes] = {}
         self.found_by: Counts = torch.full_like(self.forwards, -1)

@@ -26,6 +26,7 @@ class Failure(StrEnum):
         "fools in its batch, but not alone: the margin is within the numerical noise"
     )
     NO_ANSWER = "the model did not answer"
+    NOTHING_TRIED = "the attack changed nothing: eps or a step is too small for its other settings"
     NOT_FOUND = "not found"
 
     @classmethod

@@ -354,6 +354,7 @@ def _remarks(
         Failure.OUT_OF_BUDGET: tally.out_of_budget,
         Failure.OUT_OF_TIME: tally.out_of_time,
         Failure.NO_GRADIENT: tally.flat > 0,
+        Failure.NOTHING_TRIED: tally.untried,
         Failure.NOT_FOUND: torch.ones_like(shut),
     }
     first = torch.stack(list(reasons.values())).int().argmax(dim=0).tolist()

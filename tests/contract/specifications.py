@@ -245,14 +245,18 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "keep": "sparsest",
         "start_label": "true",
     },
-    "wifgsm from pgd": {"name": "wifgsm", "steps": 20, "start": {"name": "pgd", "eps": 0.3}},
-    "wifgsm unbounded": {
+    "wifgsm from pgd": {
         "name": "wifgsm",
         "steps": 20,
-        "loss_scale": 1e5,
-        "tau": 0.3,
-        "lam": 0.0,
-        "bounded": False,
+        "turn": False,
+        "start": {"name": "pgd", "eps": 0.3},
+    },
+    "wifgsm along the start": {
+        "name": "wifgsm",
+        "steps": 20,
+        "turn": False,
+        "aim": "reached",
+        "box": "symmetric",
     },
 }
 SPECS = {name: {"name": name, **QUICK.get(name, {})} for name in ATTACKS} | VARIANTS

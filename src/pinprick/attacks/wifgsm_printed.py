@@ -130,6 +130,7 @@ class WIFGSMPrinted(Attack):
         omega = room(x, delta, "symmetric") / self.start_eps  # line 2, Proposition 2
         w, velocity = self._first_gates(problem).to(x.dtype), torch.zeros_like(x)
         towards = Goal(problem.goal.labels, y_adv)
+        opened = torch.zeros(len(x), dtype=torch.bool, device=x.device)
         for step in range(1, self.steps + 1):  # line 3
             gates = shrink(w, self.tau / self.start_eps)  # line 4, Eq. 19
             asked = (x + gates * delta).to(problem.images.dtype)
@@ -141,6 +142,7 @@ class WIFGSMPrinted(Attack):
                 w = gates
             velocity = self.momentum * velocity + self.loss_scale * slope
             w = w - self.lr * velocity  # line 6
+            opened |= (w > self.tau / self.start_eps).flatten(1).any(dim=1)
             if self.keep == "sparsest" or step == self.steps:
                 valid = apply_gates(x, delta, omega, shrink(w, self.tau / self.start_eps))  # line 7
                 valid = valid.to(problem.images.dtype)
@@ -148,6 +150,7 @@ class WIFGSMPrinted(Attack):
                 best.offer(valid, count(valid, problem.images), met)
             if problem.all_refused:
                 break
+        problem.note_untried(~opened)
         return best.images
 
     def _start(self, problem: Problem) -> tuple[Images, Labels]:

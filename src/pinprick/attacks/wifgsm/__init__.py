@@ -1,5 +1,0 @@
-"""WI-FGSM: the attack is in ``attack.py``."""
-
-from pinprick.attacks.wifgsm.attack import WIFGSM
-
-__all__ = ["WIFGSM"]
