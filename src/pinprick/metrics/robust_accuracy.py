@@ -1,0 +1,29 @@
+"""Robust accuracy against the number of units that may change: a step function, computed exactly.
+
+``needed`` has one number per image: 0 where the clean image counts as an error, infinite where the
+attack failed.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pinprick.metrics.needed import Numbers
+
+
+def robust_accuracy(needed: Numbers, budgets: Sequence[int]) -> list[float]:
+    """Share of images that stay correct when at most so many units change, for each budget."""
+    if not len(needed):
+        return [float("nan")] * len(budgets)
+    fooled = np.searchsorted(np.sort(needed), np.asarray(budgets), side="right")
+    shares: list[float] = ((len(needed) - fooled) / len(needed)).tolist()
+    return shares
+
+
+def robust_accuracy_curve(needed: Numbers) -> list[tuple[int, float]]:
+    """The budgets at which the step function falls, with its value from there on; first 0."""
+    if not len(needed):
+        return []
+    steps = np.unique(needed[np.isfinite(needed) & (needed > 0)]).astype(np.int64).tolist()
+    budgets = [0, *steps]
+    return list(zip(budgets, robust_accuracy(needed, budgets), strict=True))
