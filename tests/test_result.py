@@ -63,6 +63,9 @@ def test_robust_accuracy_is_over_all_images_and_counts_clean_errors() -> None:
     adv[1, 0, 1, :3] = 0.5
     result = result_of(images, adv)  # the last two are not fooled
     assert [result.robust_accuracy(k) for k in (0, 1, 2, 3)] == [1.0, 0.75, 0.75, 0.5]
+    assert result.robust_accuracy([0, 1, 2, 3]) == [1.0, 0.75, 0.75, 0.5]
+    assert result.robust_accuracy_curve() == [(0, 1.0), (1, 0.75), (3, 0.5)]
+    assert result.robust_accuracy_curve("elements") == [(0, 1.0), (3, 0.5)]
     assert result.robust_accuracy(2, "elements") == 1.0
     wrong = result_of(images, images, goal=Goal(torch.tensor([1, 0, 0, 0])))
     assert wrong.robust_accuracy(0) == 0.75

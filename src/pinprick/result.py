@@ -10,6 +10,8 @@ from torch import Tensor
 
 from pinprick.batch_rows import BatchRows
 from pinprick.goal import Goal
+from pinprick.metrics.needed import Numbers
+from pinprick.metrics.robust_accuracy import robust_accuracy, robust_accuracy_curve
 from pinprick.trace import Passes, Trace
 from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
 
@@ -39,6 +41,8 @@ class Failure(StrEnum):
         except ValueError:
             return cls.NO_ANSWER
 
+
+Unit = Literal["elements", "pixels"]
 
 Computed = TypeVar("Computed", bound=Tensor)
 
@@ -188,14 +192,40 @@ class AttackResult(BatchRows):
         """Share of correctly classified images that end up meeting the goal."""
         return self.success[self.correct].double().mean().item()
 
-    def robust_accuracy(self, budget: int, unit: Literal["elements", "pixels"] = "pixels") -> float:
-        """Share of images that stay correct when at most ``budget`` units change.
+    @overload
+    def robust_accuracy(self, budgets: int, unit: Unit = ...) -> float: ...
+
+    @overload
+    def robust_accuracy(self, budgets: Sequence[int], unit: Unit = ...) -> list[float]: ...
+
+    def robust_accuracy(
+        self, budgets: int | Sequence[int], unit: Unit = "pixels"
+    ) -> float | list[float]:
+        """Share of images that stay correct when at most so many units change.
 
         An image without finite clean logits, as where a remote model failed, is not correct.
+
+        Args:
+            budgets: A number of units, or several.
+            unit: Whether "pixels" or "elements" are counted.
+
+        Returns:
+            A share per budget, or one share where ``budgets`` is one number.
         """
+        several = [budgets] if isinstance(budgets, int) else budgets
+        shares = robust_accuracy(self._needed_or_wrong(unit), several)
+        return shares[0] if isinstance(budgets, int) else shares
+
+    def robust_accuracy_curve(self, unit: Unit = "pixels") -> list[tuple[int, float]]:
+        """The budgets at which the robust accuracy falls, with its value from there on."""
+        return robust_accuracy_curve(self._needed_or_wrong(unit))
+
+    def _needed_or_wrong(self, unit: Unit) -> Numbers:
+        """Needed units, 0 where the clean image counts as an error."""
         needed = self.needed_pixels if unit == "pixels" else self.needed_elements
         finite = self.clean_logits.isfinite().all(dim=1)
-        return (finite & (needed > budget)).double().mean().item()
+        counted: Numbers = needed.masked_fill(~finite, 0.0).cpu().numpy()
+        return counted
 
     @property
     def delta(self) -> Images:
