@@ -18,9 +18,9 @@ from pinprick.jobs.progress import Progress
 from pinprick.jobs.start import open_start
 from pinprick.model import Classifier
 from pinprick.report.attack_figure import attack_figure
+from pinprick.report.attack_totals import attack_totals
 from pinprick.report.png import read_png, save_figure, save_png
 from pinprick.report.row import Prediction, Row, make_rows, plain, predictions
-from pinprick.report.summary import summarise
 from pinprick.result import AttackResult, join
 from pinprick.result_file import save_result
 from pinprick.run import TimeLeft, logits_or_nan
@@ -237,6 +237,6 @@ def _document(
         "seconds": sum(picture.row.seconds for picture in pictures),
         **device_and_versions(model),
         "unreadable": list_unreadable(unreadable),
-        **summarise(result.attack, [picture.row for picture in pictures]),
+        **attack_totals(result.attack, [picture.row for picture in pictures]),
         "images": [picture.plain() for picture in pictures],
     }

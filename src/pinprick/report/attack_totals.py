@@ -8,8 +8,8 @@ from pinprick.checks import flag_beaten, flag_noise
 from pinprick.report.row import Row
 
 
-def summarise(attack: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
-    """The summary as plain data; ``attack`` is the description of the attack with its settings."""
+def attack_totals(attack: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
+    """The totals as plain data; ``attack`` is the description of the attack with its settings."""
     return {
         "flags": _flags(rows),
         "robust_accuracy": _robust_accuracy(attack, rows),
