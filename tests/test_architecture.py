@@ -25,7 +25,7 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
     ("data", "goal", "json_text", "random", "scores"),
     ("oracle", "trace", "zoo"),
     ("problem", "result"),
-    ("parts", "result_file"),
+    ("parts", "result_file", "results_by_name"),
     ("attacks",),
     ("intake",),
     ("labelled_batches", "numerical_noise"),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pinprick.polishing import polish
     from pinprick.problem import Problem
     from pinprick.random import Streams
+    from pinprick.report.summary import summarise
     from pinprick.result import AttackResult, Failure
     from pinprick.result_file import load_result, save_result
     from pinprick.run import attack_batches, run_attack
@@ -93,6 +94,7 @@ _HOME = {
     "save_model": "zoo.saved_folder",
     "save_result": "result_file",
     "score_model": "scores",
+    "summarise": "report.summary",
 }
 
 __all__ = [
@@ -142,6 +144,7 @@ __all__ = [
     "save_model",
     "save_result",
     "score_model",
+    "summarise",
 ]
 
 

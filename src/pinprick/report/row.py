@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from pinprick.metrics.paired_attacks import PairedTest
+from pinprick.metrics.summary_row import SummaryRow
 from pinprick.model import Classifier
 from pinprick.result import AttackResult
 from pinprick.trace import PER_STEP, Passes, Trace
@@ -193,7 +195,7 @@ def predictions(logits: Logits, model: Classifier) -> list[Prediction]:
     ]
 
 
-def plain(row: Row | Prediction) -> dict[str, Any]:
+def plain(row: Row | Prediction | SummaryRow | PairedTest) -> dict[str, Any]:
     """As JSON can hold it: numbers that are not finite become None."""
     return {key: _finite(value) for key, value in asdict(row).items()}
 

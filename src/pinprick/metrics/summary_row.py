@@ -1,0 +1,98 @@
+"""One attack over all images and seeds: fooling rate, needed units and cost, with intervals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pinprick.metrics.bootstrap import Statistic, bootstrap_interval
+from pinprick.metrics.estimate import Estimate
+from pinprick.metrics.needed import Numbers, mean_needed, mean_over_fooled, median_needed
+from pinprick.metrics.outcomes import Outcomes
+from pinprick.metrics.over_seeds import mean_and_deviation
+from pinprick.metrics.wilson import wilson_interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryRow:
+    """The summary of one attack.
+
+    Rates, counts and passes are over images that were classified correctly before the attack. Each
+    number is computed per seed; its value here is the mean over seeds.
+
+    Attributes:
+        attack, model: Their names.
+        seeds: Number of runs.
+        images: Number of images.
+        correct: Images that were classified correctly before the attack, under every seed.
+        wrong: Images that were misclassified before the attack.
+        fooling_rate: Share of correct images that were fooled, with the Wilson interval.
+        median_pixels, mean_pixels: Over all correct images; a failure counts as infinity.
+        mean_pixels_fooled: Over fooled images alone.
+        median_elements, mean_elements, mean_elements_fooled: The same in elements.
+        forwards, backwards: Mean passes per correct image.
+        seconds: Time per attacked image: that of all batches, divided by the attacked images.
+    """
+
+    attack: str
+    model: str
+    seeds: int
+    images: int
+    correct: int
+    wrong: int
+    fooling_rate: Estimate
+    median_pixels: Estimate
+    mean_pixels: Estimate
+    mean_pixels_fooled: Estimate
+    median_elements: Estimate
+    mean_elements: Estimate
+    mean_elements_fooled: Estimate
+    forwards: float
+    backwards: float
+    seconds: float
+
+
+def summarise_runs(attack: str, model: str, runs: Sequence[Outcomes]) -> SummaryRow:
+    """The summary of an attack; ``runs`` has one entry per seed, all of the same images."""
+    correct = np.logical_and.reduce([run.correct for run in runs])
+    pixels = np.stack([run.pixels[correct] for run in runs])
+    elements = np.stack([run.elements[correct] for run in runs])
+    attacked = sum(int(run.attacked.sum()) for run in runs)
+    return SummaryRow(
+        attack=attack,
+        model=model,
+        seeds=len(runs),
+        images=len(correct),
+        correct=int(correct.sum()),
+        wrong=max(run.wrong for run in runs),
+        fooling_rate=_rate(np.isfinite(pixels).astype(np.float64)),
+        median_pixels=_estimate(pixels, median_needed),
+        mean_pixels=_estimate(pixels, mean_needed),
+        mean_pixels_fooled=_estimate(pixels, mean_over_fooled),
+        median_elements=_estimate(elements, median_needed),
+        mean_elements=_estimate(elements, mean_needed),
+        mean_elements_fooled=_estimate(elements, mean_over_fooled),
+        forwards=_mean(np.stack([run.forwards[correct] for run in runs])),
+        backwards=_mean(np.stack([run.backwards[correct] for run in runs])),
+        seconds=sum(run.seconds for run in runs) / attacked if attacked else 0.0,
+    )
+
+
+def _rate(fooled: Numbers) -> Estimate:
+    """The interval is that of one run: further seeds are not further images."""
+    n = fooled.shape[1]
+    rates = [float(row.sum()) / n if n else float("nan") for row in fooled]
+    mean, deviation = mean_and_deviation(rates)
+    low, high = wilson_interval(float(fooled.sum()) / len(fooled), n)
+    return Estimate(mean, low, high, deviation)
+
+
+def _estimate(needed: Numbers, statistic: Statistic) -> Estimate:
+    once = np.ones((1, needed.shape[1]))
+    mean, deviation = mean_and_deviation([float(statistic(row, once)[0]) for row in needed])
+    low, high = bootstrap_interval(needed, statistic)
+    return Estimate(mean, low, high, deviation)
+
+
+def _mean(counts: "np.typing.NDArray[np.int64]") -> float:
+    return float(counts.mean()) if counts.size else 0.0

@@ -1,0 +1,171 @@
+"""The summary per attack: what a paper's table holds, as text, Markdown, LaTeX or CSV."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from pinprick.metrics.estimate import Estimate
+from pinprick.metrics.outcomes import Outcomes
+from pinprick.metrics.paired_attacks import PairedTest, compare_pairs
+from pinprick.metrics.summary_row import SummaryRow, summarise_runs
+from pinprick.metrics.wrong_before import many_wrong
+from pinprick.report.row import Row, plain
+from pinprick.report.summary_tables import explain_tables, needed_table, rates_table, tests_table
+from pinprick.report.text_table import TextTable, fill
+from pinprick.result import AttackResult
+from pinprick.results_by_name import Results, by_name, same_images
+
+Format = Literal["text", "markdown", "latex", "csv"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+
+@dataclass(frozen=True, repr=False)
+class Summary:
+    """One row per attack, and the paired tests between attacks.
+
+    Attributes:
+        rows: The numbers per attack.
+        pairs: The tests of every two attacks; empty unless all are on the same images.
+    """
+
+    rows: tuple[SummaryRow, ...]
+    pairs: tuple[PairedTest, ...] = ()
+
+    def text(self) -> str:
+        """Tables for reading, what they mean, and a warning where many images were wrong before."""
+        return self._blocks([table.text() for table in self.tables()], fill)
+
+    def markdown(self) -> str:
+        return self._blocks([table.markdown() for table in self.tables()], str)
+
+    def latex(self) -> str:
+        """One ``tabular`` per table, which needs the package booktabs; the rest is comments."""
+        return self._blocks([table.latex() for table in self.tables()], "% {}".format)
+
+    def csv(self) -> str:
+        """The rows with every number in full; intervals are columns ``_low`` and ``_high``."""
+        lines = [_flat(row) for row in self.rows]
+        file = io.StringIO()
+        writer = csv.DictWriter(file, fieldnames=list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+        return file.getvalue().rstrip("\n")
+
+    def formatted(self, form: Format) -> str:
+        """The summary in one of the formats, by name."""
+        text: str = getattr(self, form)()
+        return text
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_markdown_(self) -> str:
+        """For notebooks."""
+        return self.markdown()
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can hold it: infinite and undefined numbers are None."""
+        return {
+            "attacks": [plain(row) for row in self.rows],
+            "pairs": [plain(pair) for pair in self.pairs],
+        }
+
+    def warnings(self) -> list[str]:
+        """One sentence if many images were wrong before the attack, the worst row's."""
+        worst = max(self.rows, key=lambda row: row.wrong / max(1, row.images))
+        sentence = many_wrong(worst.wrong, worst.images)
+        return [sentence] if sentence else []
+
+    def tables(self) -> list[TextTable]:
+        """Fooling rate and cost; needed pixels; needed elements; paired tests, if any."""
+        rows = self.rows
+        tables = [rates_table(rows), needed_table(rows, "pixels"), needed_table(rows, "elements")]
+        return [*tables, tests_table(self.pairs)] if self.pairs else tables
+
+    def _blocks(self, tables: list[str], sentence: Callable[[str], str]) -> str:
+        notes = [explain_tables(self.rows, self.pairs)]
+        notes += [f"Warning: {warning}." for warning in self.warnings()]
+        return "\n\n".join([*tables, *map(sentence, notes)])
+
+
+def summarise(results: Results) -> Summary:
+    """The summary of one or several attacks.
+
+    Statistics are over images that were classified correctly before the attack.
+
+    Args:
+        results: One result; several by name, each a result or a list with one per seed; or a plain
+            list, in which results of the same attack are its seeds.
+    """
+    named = by_name(results)
+    models = {name: runs[0].model for name, runs in named.items()}
+    paired = same_images([runs[0] for runs in named.values()])
+    outcomes = {name: [_of_result(run) for run in runs] for name, runs in named.items()}
+    return summarise_outcomes(outcomes, models, paired=paired)
+
+
+def summarise_outcomes(
+    outcomes: Mapping[str, Sequence[Outcomes]], models: Mapping[str, str], *, paired: bool
+) -> Summary:
+    """The summary of what was measured; ``paired`` says that all runs are of the same images."""
+    return Summary(
+        tuple(summarise_runs(name, models[name], runs) for name, runs in outcomes.items()),
+        tuple(compare_pairs(outcomes)) if paired else (),
+    )
+
+
+def _of_result(result: AttackResult) -> Outcomes:
+    return Outcomes(
+        correct=result.correct.cpu().numpy(),
+        answered=result.clean_logits.isfinite().all(dim=1).cpu().numpy(),
+        attacked=~result.skipped.cpu().numpy(),
+        pixels=result.needed_pixels.cpu().numpy(),
+        elements=result.needed_elements.cpu().numpy(),
+        forwards=result.forwards.cpu().numpy(),
+        backwards=result.backwards.cpu().numpy(),
+        seconds=result.seconds,
+    )
+
+
+def outcomes_of_rows(rows: Sequence[Row]) -> Outcomes:
+    """The same from rows, of which a job has no images any more."""
+    return Outcomes(
+        correct=np.array([row.correct for row in rows], dtype=bool),
+        answered=np.array([row.clean.answered for row in rows], dtype=bool),
+        attacked=np.array([not row.skipped for row in rows], dtype=bool),
+        pixels=np.array([_or_infinite(row.needed_pixels) for row in rows], dtype=np.float64),
+        elements=np.array([_or_infinite(row.needed_elements) for row in rows], dtype=np.float64),
+        forwards=np.array([row.forwards for row in rows], dtype=np.int64),
+        backwards=np.array([row.backwards for row in rows], dtype=np.int64),
+        seconds=sum(row.seconds for row in rows),
+    )
+
+
+def _or_infinite(needed: int | None) -> float:
+    return math.inf if needed is None else needed
+
+
+def _flat(row: SummaryRow) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in vars(row).items():
+        if isinstance(value, Estimate):
+            flat |= {
+                key: value.value,
+                f"{key}_low": value.low,
+                f"{key}_high": value.high,
+                f"{key}_deviation": value.deviation,
+            }
+        else:
+            flat[key] = value
+    return {
+        key: "" if isinstance(value, float) and math.isnan(value) else value
+        for key, value in flat.items()
+    }

@@ -1,0 +1,117 @@
+"""The tables of a summary: fooling rate and cost, needed units, and paired tests."""
+
+import math
+from collections.abc import Sequence
+
+from pinprick.metrics.bootstrap import RESAMPLES
+from pinprick.metrics.estimate import Estimate
+from pinprick.metrics.outcomes import Unit
+from pinprick.metrics.paired_attacks import PairedTest
+from pinprick.metrics.summary_row import SummaryRow
+from pinprick.report.text_table import TextTable
+
+
+def rates_table(rows: Sequence[SummaryRow]) -> TextTable:
+    """Fooling rate, passes and seconds; the model has a column where there are several."""
+    several = len({row.model for row in rows}) > 1
+    head = ("attack", *(("model",) if several else ()), "correct before", "fooling rate")
+    cells = [
+        (
+            row.attack,
+            *((row.model,) if several else ()),
+            f"{row.correct} of {row.images}",
+            _percent(row.fooling_rate),
+            f"{_number(row.forwards, whole=True)} + {_number(row.backwards, whole=True)}",
+            f"{row.seconds:.3g}",
+        )
+        for row in rows
+    ]
+    return TextTable("Fooling rate and cost per image", (*head, "passes", "seconds"), cells)
+
+
+def needed_table(rows: Sequence[SummaryRow], unit: Unit) -> TextTable:
+    """Median, mean, and mean over fooled images alone."""
+    cells = [
+        (
+            row.attack,
+            _with_interval(getattr(row, f"median_{unit}"), whole=True),
+            _with_interval(getattr(row, f"mean_{unit}")),
+            _with_interval(getattr(row, f"mean_{unit}_fooled")),
+        )
+        for row in rows
+    ]
+    head = ("attack", f"median {unit}", f"mean {unit}", f"mean {unit}, fooled only")
+    return TextTable(f"Needed {unit}", head, cells)
+
+
+def tests_table(pairs: Sequence[PairedTest]) -> TextTable:
+    """One line per pair of attacks; counts are images for the first / for the second."""
+    head = ("attacks", "images", "fooled by one alone", "p (McNemar)")
+    in_units = ("fewer pixels", "p (Wilcoxon)", "fewer elements", "p (Wilcoxon)")
+    cells = [
+        (
+            f"{pair.first} / {pair.second}",
+            str(pair.images),
+            f"{pair.only_first} / {pair.only_second}",
+            _p_value(pair.p_fooled),
+            "{} / {}".format(*pair.fewer_pixels),
+            _p_value(pair.p_pixels),
+            "{} / {}".format(*pair.fewer_elements),
+            _p_value(pair.p_elements),
+        )
+        for pair in pairs
+    ]
+    return TextTable("Paired tests", (*head, *in_units), cells)
+
+
+def explain_tables(rows: Sequence[SummaryRow], pairs: Sequence[PairedTest]) -> str:
+    """What the tables are over, and what brackets, ± and p mean."""
+    sentences = [
+        "All numbers are over images that were correct before the attack.",
+        "A failure needs infinitely many units.",
+        "Brackets are 95 % intervals: Wilson for rates, bootstrap over images "
+        f"({RESAMPLES:,} resamples) for units.",
+        "Passes are forward + backward.",
+    ]
+    seeds = max(row.seeds for row in rows)
+    if seeds > 1:
+        sentences.append(f"± is the standard deviation over {seeds} seeds.")
+    if pairs:
+        sentences.append(
+            "Paired tests count images for the first / the second attack; p is exact for McNemar "
+            "and corrected by Holm's method."
+        )
+    return " ".join(sentences)
+
+
+def _with_interval(estimate: Estimate, *, whole: bool = False) -> str:
+    """For instance "3.40 ± 0.20 [2.90, 4.10]"; whole numbers without decimals if ``whole``."""
+    value, low, high, spread = (
+        _number(number, whole=whole)
+        for number in (estimate.value, estimate.low, estimate.high, estimate.deviation)
+    )
+    over_seeds = "" if math.isnan(estimate.deviation) else f" ± {spread}"
+    return f"{value}{over_seeds}" + ("" if math.isnan(estimate.low) else f" [{low}, {high}]")
+
+
+def _percent(rate: Estimate) -> str:
+    """For instance "98.0 % [96.9, 98.7]"."""
+    if math.isnan(rate.value):
+        return "-"
+    spread = "" if math.isnan(rate.deviation) else f" ± {100 * rate.deviation:.1f}"
+    return f"{100 * rate.value:.1f}{spread} % [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
+
+
+def _number(number: float, *, whole: bool) -> str:
+    """About three digits."""
+    if math.isnan(number):
+        return "-"
+    if math.isinf(number):
+        return "∞"
+    if number >= 100 or (whole and number == round(number)):
+        return f"{number:.0f}"
+    return f"{number:.1f}" if number >= 10 else f"{number:.2f}"
+
+
+def _p_value(p: float) -> str:
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
