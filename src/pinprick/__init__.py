@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pinprick.polishing import polish
     from pinprick.problem import Problem
     from pinprick.random import Streams
+    from pinprick.report.curves_figure import plot_curves
     from pinprick.report.summary import summarise
     from pinprick.result import AttackResult, Failure
     from pinprick.result_file import load_result, save_result
@@ -87,6 +88,7 @@ _HOME = {
     "load_model": "zoo",
     "load_result": "result_file",
     "load_subset": "data.select",
+    "plot_curves": "report.curves_figure",
     "polish": "polishing",
     "rebuild": "explain.noise.changes",
     "rivals": "explain.class_scores",
@@ -137,6 +139,7 @@ __all__ = [
     "load_model",
     "load_result",
     "load_subset",
+    "plot_curves",
     "polish",
     "rebuild",
     "rivals",
