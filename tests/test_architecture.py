@@ -26,7 +26,7 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
     ("oracle", "trace", "zoo"),
     ("problem", "result"),
     ("parts", "result_file", "results_by_name"),
-    ("attacks",),
+    ("attacks", "worst_case"),
     ("intake",),
     ("labelled_batches", "numerical_noise"),
     ("run",),

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pinprick.result_file import load_result, save_result
     from pinprick.run import attack_batches, run_attack
     from pinprick.scores import score_model
+    from pinprick.worst_case import best_of
     from pinprick.zoo import load_model
     from pinprick.zoo.card import ModelCard
     from pinprick.zoo.saved_folder import save_model
@@ -70,6 +71,7 @@ _HOME = {
     "Streams": "random",
     "UnknownName": "errors",
     "attack_batches": "run",
+    "best_of": "worst_case",
     "build": "attacks.build",
     "check_model": "checks",
     "check_result": "checks",
@@ -121,6 +123,7 @@ __all__ = [
     "Streams",
     "UnknownName",
     "attack_batches",
+    "best_of",
     "build",
     "check_model",
     "check_result",
