@@ -62,6 +62,10 @@ def test_json_is_the_file_and_nothing_else(run: Run, picture: Path, tmp_path: Pa
     assert (row["label_from"], row["target"]) == ("model", None)
     assert (row["l0_pixels"], row["l0_elements"], row["needed_pixels"]) == (11, 22, 11)
     assert (row["forwards"], row["backwards"]) == (12, 12)
+    assert document["robust_accuracy_curve"] == {
+        "pixels": [[0, 1.0], [11, 0.0]],
+        "elements": [[0, 1.0], [22, 0.0]],
+    }
     assert row["files"] == {"adversarial": "brick-adversarial.png", "figure": "brick-figure.png"}
 
 

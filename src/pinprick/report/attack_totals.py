@@ -1,10 +1,15 @@
-"""Numbers over all images of an attack: robust accuracy, passes per stage, and flags."""
+"""Numbers over all images of an attack: robust accuracy and its curve, passes per stage, flags."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from pinprick.checks import flag_beaten, flag_noise
+from pinprick.metrics.outcomes import Unit
+from pinprick.metrics.robust_accuracy import robust_accuracy_curve
 from pinprick.report.row import Row
 
 
@@ -13,6 +18,10 @@ def attack_totals(attack: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, A
     return {
         "flags": _flags(rows),
         "robust_accuracy": _robust_accuracy(attack, rows),
+        "robust_accuracy_curve": {
+            "pixels": _curve(rows, "pixels"),
+            "elements": _curve(rows, "elements"),
+        },
         "stages": _stages(rows),
     }
 
@@ -41,10 +50,22 @@ def _robust_accuracy(attack: Mapping[str, Any], rows: Sequence[Row]) -> list[dic
     ]
 
 
+def _curve(rows: Sequence[Row], unit: Unit) -> list[list[int | float]]:
+    """Pairs of a budget and the robust accuracy from there on."""
+    needed = [_needed(row, unit) if row.clean.answered else 0 for row in rows]
+    infinite = [math.inf if count is None else count for count in needed]
+    curve = robust_accuracy_curve(np.array(infinite, dtype=np.float64))
+    return [[budget, share] for budget, share in curve]
+
+
 def _stays_correct(row: Row, budget: int, unit: str | None) -> bool:
     """Whether ``budget`` changed units do not fool; never for clean images without an answer."""
-    needed = row.needed_pixels if unit == "pixels" else row.needed_elements
+    needed = _needed(row, unit)
     return row.clean.answered and (needed is None or needed > budget)
+
+
+def _needed(row: Row, unit: str | None) -> int | None:
+    return row.needed_pixels if unit == "pixels" else row.needed_elements
 
 
 def _stages(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
