@@ -1,5 +1,6 @@
 """The referee measures what came of an attack, whatever the attack says of itself."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -381,3 +382,27 @@ def test_a_trace_ends_with_what_was_returned(
     assert result.trace is not None
     steps = result.trace.elements
     assert torch.equal(steps[steps.isfinite()], result.l0_elements.to(steps.dtype))
+
+
+def test_warns_if_more_than_a_fifth_of_the_images_are_wrong_before(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    """Labels that do not follow the model's classes would otherwise look like an easy victory."""
+    five, right = images[:5], labels[:5]
+    one = torch.cat((1 - right[:1].clamp(max=1), right[1:]))
+    two = torch.cat((1 - right[:2].clamp(max=1), right[2:]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run_attack(Greedy(), linear, five, right).wrong.sum() == 0
+        assert run_attack(Greedy(), linear, five, one).wrong.sum() == 1
+    with pytest.warns(UserWarning, match=r"2 of 5 images \(40 %\) are misclassified before"):
+        assert run_attack(Greedy(), linear, five, two).wrong.tolist() == [True] * 2 + [False] * 3
+
+
+def test_an_image_without_an_answer_is_neither_correct_nor_wrong(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    result = run_attack(Greedy(), linear, images, labels)
+    unheard = replace(result, clean_logits=torch.full_like(result.clean_logits, torch.nan))
+    assert not unheard.correct.any()
+    assert not unheard.wrong.any()

@@ -159,6 +159,11 @@ class AttackResult(BatchRows):
         return right & self.clean_logits.isfinite().all(dim=1)
 
     @once
+    def wrong(self) -> Mask:
+        """The clean image is misclassified; without an answer it is neither correct nor wrong."""
+        return ~self.correct & self.clean_logits.isfinite().all(dim=1)
+
+    @once
     def survives_8bit(self) -> Mask:
         """The goal is still met after rounding to 8-bit values, as in a PNG."""
         return self.goal.met(self.rounded_logits)

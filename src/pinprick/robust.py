@@ -10,7 +10,8 @@ from torch import Tensor
 from pinprick.attacks.card import Attack
 from pinprick.attacks.pgd import PGD
 from pinprick.model import Classifier
-from pinprick.run import run_attack
+from pinprick.result import join
+from pinprick.run import attack_batches
 from pinprick.types import Images, Labels, Mask
 
 
@@ -47,7 +48,7 @@ def stay_correct(
     if not len(rows):
         return kept
     numbers = torch.arange(len(images), device=images.device) if ids is None else ids
-    result = run_attack(
+    batches = attack_batches(
         attack,
         model,
         images[rows],
@@ -56,6 +57,7 @@ def stay_correct(
         seed=seed,
         batch_size=batch_size,
     )
+    result = join(list(batches))
     needed = result.needed_elements if unit == "elements" else result.needed_pixels
     kept[rows] = ~result.success if k is None else needed > k
     return kept

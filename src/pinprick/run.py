@@ -6,6 +6,7 @@ attack has to get beyond that noise. Where it cannot, an image that fools within
 """
 
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -29,6 +30,7 @@ from pinprick.intake import (
     take_start,
 )
 from pinprick.labelled_batches import are_batches, check_batches_alone, tasks_of
+from pinprick.metrics.wrong_before import many_wrong
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.numerical_noise import guarded, measure_noise
 from pinprick.problem import Problem, Tally
@@ -59,6 +61,8 @@ def run_attack(
     progress: bool = False,
 ) -> AttackResult:
     """Attack any number of images and measure success, change, cost and time.
+
+    Warns if more than 20 % of the images are misclassified before the attack.
 
     Args:
         attack: The attack, with its settings.
@@ -101,7 +105,10 @@ def run_attack(
         trace=trace,
     )
     total = len(images) if isinstance(images, (Tensor, Dataset)) else None
-    return join(list(_watched(batches, total) if progress else batches))
+    result = join(list(_watched(batches, total) if progress else batches))
+    if warning := many_wrong(int(result.wrong.sum()), len(result)):
+        warnings.warn(warning, stacklevel=2)
+    return result
 
 
 def attack_batches(
