@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pinprick.metrics.needed import Numbers
-from pinprick.metrics.robust_accuracy import robust_accuracy_curve
 
 Unit = Literal["elements", "pixels"]
 
@@ -39,10 +38,6 @@ class Outcomes:
 
     def needed(self, unit: Unit) -> Numbers:
         return self.pixels if unit == "pixels" else self.elements
-
-    def curve(self, unit: Unit) -> list[tuple[int, float]]:
-        """The robust accuracy curve; a clean image without an answer counts as an error."""
-        return robust_accuracy_curve(np.where(self.answered, self.needed(unit), 0.0))
 
     @property
     def wrong(self) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pinprick.metrics.bootstrap import Statistic, bootstrap_interval
 from pinprick.metrics.estimate import Estimate
@@ -94,5 +95,5 @@ def _estimate(needed: Numbers, statistic: Statistic) -> Estimate:
     return Estimate(mean, low, high, deviation)
 
 
-def _mean(counts: "np.typing.NDArray[np.int64]") -> float:
+def _mean(counts: NDArray[np.int64]) -> float:
     return float(counts.mean()) if counts.size else 0.0

@@ -3,18 +3,17 @@
 import csv
 import io
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
-
-import numpy as np
 
 from pinprick.metrics.estimate import Estimate
 from pinprick.metrics.outcomes import Outcomes
 from pinprick.metrics.paired_attacks import PairedTest, compare_pairs
 from pinprick.metrics.summary_row import SummaryRow, summarise_runs
 from pinprick.metrics.wrong_before import many_wrong
-from pinprick.report.row import Row, plain
+from pinprick.report.row import plain
 from pinprick.report.summary_tables import explain_tables, needed_table, rates_table, tests_table
 from pinprick.report.text_table import TextTable, fill
 from pinprick.result import AttackResult
@@ -37,7 +36,7 @@ class Summary:
     pairs: tuple[PairedTest, ...] = ()
 
     def text(self) -> str:
-        """Tables for reading, what they mean, and a warning where many images were wrong before."""
+        """Tables for reading, and what they mean."""
         return self._blocks([table.text() for table in self.tables()], fill)
 
     def markdown(self) -> str:
@@ -78,11 +77,11 @@ class Summary:
             "pairs": [plain(pair) for pair in self.pairs],
         }
 
-    def warnings(self) -> list[str]:
-        """One sentence if many images were wrong before the attack, the worst row's."""
+    @property
+    def warning(self) -> str:
+        """A sentence if many images were wrong before the attack; otherwise empty text."""
         worst = max(self.rows, key=lambda row: row.wrong / max(1, row.images))
-        sentence = many_wrong(worst.wrong, worst.images)
-        return [sentence] if sentence else []
+        return many_wrong(worst.wrong, worst.images)
 
     def tables(self) -> list[TextTable]:
         """Fooling rate and cost; needed pixels; needed elements; paired tests, if any."""
@@ -91,15 +90,14 @@ class Summary:
         return [*tables, tests_table(self.pairs)] if self.pairs else tables
 
     def _blocks(self, tables: list[str], sentence: Callable[[str], str]) -> str:
-        notes = [explain_tables(self.rows, self.pairs)]
-        notes += [f"Warning: {warning}." for warning in self.warnings()]
-        return "\n\n".join([*tables, *map(sentence, notes)])
+        return "\n\n".join([*tables, sentence(explain_tables(self.rows, self.pairs))])
 
 
 def summarise(results: Results) -> Summary:
     """The summary of one or several attacks.
 
-    Statistics are over images that were classified correctly before the attack.
+    Statistics are over images that were classified correctly before the attack. Warns if more than
+    20 % of the images were not.
 
     Args:
         results: One result; several by name, each a result or a list with one per seed; or a plain
@@ -109,7 +107,10 @@ def summarise(results: Results) -> Summary:
     models = {name: runs[0].model for name, runs in named.items()}
     paired = same_images([runs[0] for runs in named.values()])
     outcomes = {name: [_of_result(run) for run in runs] for name, runs in named.items()}
-    return summarise_outcomes(outcomes, models, paired=paired)
+    summary = summarise_outcomes(outcomes, models, paired=paired)
+    if summary.warning:
+        warnings.warn(summary.warning, stacklevel=2)
+    return summary
 
 
 def summarise_outcomes(
@@ -133,24 +134,6 @@ def _of_result(result: AttackResult) -> Outcomes:
         backwards=result.backwards.cpu().numpy(),
         seconds=result.seconds,
     )
-
-
-def outcomes_of_rows(rows: Sequence[Row]) -> Outcomes:
-    """The same from rows, of which a job has no images any more."""
-    return Outcomes(
-        correct=np.array([row.correct for row in rows], dtype=bool),
-        answered=np.array([row.clean.answered for row in rows], dtype=bool),
-        attacked=np.array([not row.skipped for row in rows], dtype=bool),
-        pixels=np.array([_or_infinite(row.needed_pixels) for row in rows], dtype=np.float64),
-        elements=np.array([_or_infinite(row.needed_elements) for row in rows], dtype=np.float64),
-        forwards=np.array([row.forwards for row in rows], dtype=np.int64),
-        backwards=np.array([row.backwards for row in rows], dtype=np.int64),
-        seconds=sum(row.seconds for row in rows),
-    )
-
-
-def _or_infinite(needed: int | None) -> float:
-    return math.inf if needed is None else needed
 
 
 def _flat(row: SummaryRow) -> dict[str, Any]:
