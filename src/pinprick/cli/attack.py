@@ -11,9 +11,10 @@ from pinprick.cli.console import (
     Console,
     end,
     label_words,
-    print_json,
     print_label_note,
     print_out_of_time,
+    print_summary,
+    print_summary_of_several,
     print_table,
 )
 
@@ -69,17 +70,20 @@ def main(
     max_backwards: options.MaxBackwards = None,
     max_seconds: options.MaxSeconds = None,
     seed: options.Seed = 0,
+    seeds: options.Seeds = None,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
     trust: options.Trust = False,
     trace: options.Trace = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
+    form: options.Format = None,
 ) -> None:
     """Attack pictures, and show what it took to fool the model.
 
-    Prints a table. Writes to a folder: an adversarial PNG and a figure per picture, and result.json
-    with every number.
+    Prints a table and, of several pictures, a summary with intervals. Writes to a folder: an
+    adversarial PNG and a figure per picture, result.json with every number, and summary.json. With
+    --seeds there is such a folder per seed, and the summary is over all seeds.
 
     The exit status is 0 when all is done. It is 2 when something needs fixing, such as a file that
     is no picture, or a service that stops answering; what was found is shown all the same.
@@ -87,37 +91,51 @@ def main(
     from pinprick.attacks.build import build
     from pinprick.jobs.attack import attack_pictures
     from pinprick.jobs.attack_group import RunOptions
+    from pinprick.jobs.seeds import run_seeds
 
+    chosen_seeds = options.read_seeds(seed, seeds)
+    options.check_format(form, json=json)
     source = options.read_source(
         images, data, root, limit, label, target, mask=mask, by_number=labels_by_number
     )
+    built = build(options.read_attack(attack, option or []))
     console = Console(quiet=quiet)
-    outcome = attack_pictures(
-        build(options.read_attack(attack, option or [])),
-        model,
-        source,
-        out,
-        run=RunOptions(
-            seed=seed,
-            batch_size=batch_size,
-            max_forwards=max_forwards,
-            max_backwards=max_backwards,
-            max_seconds=max_seconds,
-            trace=trace,
-        ),
-        start=start,
-        save=save,
-        figures=figures,
-        device=device,
-        trust=trust,
-        progress=console,
-    )
-    if json:
-        print_json(outcome.document)
-    else:
-        _print(outcome)
+
+    def work(seed: int, folder: Path) -> "AttackOutcome":
+        return attack_pictures(
+            built,
+            model,
+            source,
+            folder,
+            run=RunOptions(
+                seed=seed,
+                batch_size=batch_size,
+                max_forwards=max_forwards,
+                max_backwards=max_backwards,
+                max_seconds=max_seconds,
+                trace=trace,
+            ),
+            start=start,
+            save=_save_file(save, seed if len(chosen_seeds) > 1 else None),
+            figures=figures,
+            device=device,
+            trust=trust,
+            progress=console,
+        )
+
+    runs = run_seeds(chosen_seeds, out, "result.json", work)
+    if not print_summary(console, runs, form, json=json):
+        _print(runs.outcomes[0])
+        print_summary_of_several(runs.summary)
     console.remark(f"pictures, figures and result.json are in {out}")
-    end(outcome.failure, outcome.unreadable)
+    end(runs.failure, runs.unreadable)
+
+
+def _save_file(save: Path | None, seed: int | None) -> Path | None:
+    """The file of --save; of several seeds each has its own, such as ``best-seed-0.pt``."""
+    if save is None or seed is None:
+        return save
+    return save.with_name(f"{save.stem}-seed-{seed}{save.suffix}")
 
 
 def _print(outcome: "AttackOutcome") -> None:

@@ -1,6 +1,7 @@
 """``pinprick compare``: compare attacks on the same pictures."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,14 +11,15 @@ from pinprick.cli.console import (
     Console,
     end,
     label_words,
-    print_json,
     print_label_note,
     print_out_of_time,
+    print_summary,
+    print_summary_of_several,
     print_table,
 )
 
 if TYPE_CHECKING:
-    from pinprick.jobs.compare import Comparison
+    from pinprick.jobs.compare import CompareOutcome, Comparison
     from pinprick.report.compare_figure import Column
 
 _LIMIT = 16  # images of a dataset by default, each of which gets a figure
@@ -58,18 +60,21 @@ def main(
     max_backwards: options.MaxBackwards = None,
     max_seconds: options.MaxSeconds = None,
     seed: options.Seed = 0,
+    seeds: options.Seeds = None,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
     trust: options.Trust = False,
     trace: options.Trace = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
+    form: options.Format = None,
 ) -> None:
     """Compare attacks on the same pictures.
 
-    Prints a table. Writes to a folder: a figure per picture with one column per attack, and
-    compare.json with every number. Of a dataset the first 16 images are used, unless --limit is
-    given.
+    Prints a table and, of several pictures, a summary with intervals and paired tests. Writes to a
+    folder: a figure per picture with one column per attack, compare.json with every number, and
+    summary.json. With --seeds there is such a folder per seed, and the summary is over all seeds.
+    Of a dataset the first 16 images are used, unless --limit is given.
 
     The exit status is 0 when all is done. It is 2 when something needs fixing, such as a file that
     is no picture, or a service that stops answering; what was found is shown all the same.
@@ -77,7 +82,10 @@ def main(
     from pinprick.attacks.build import build
     from pinprick.jobs.attack_group import RunOptions
     from pinprick.jobs.compare import compare_attacks
+    from pinprick.jobs.seeds import run_seeds
 
+    chosen_seeds = options.read_seeds(seed, seeds)
+    options.check_format(form, json=json)
     source = options.read_source(
         images,
         data,
@@ -89,31 +97,35 @@ def main(
         mask=mask,
         by_number=labels_by_number,
     )
+    built = [build(spec) for spec in options.read_attacks(attacks, option or [])]
     console = Console(quiet=quiet)
-    outcome = compare_attacks(
-        [build(spec) for spec in options.read_attacks(attacks, option or [])],
-        model,
-        source,
-        out,
-        judge=judge,
-        run=RunOptions(
-            seed=seed,
-            batch_size=batch_size,
-            max_forwards=max_forwards,
-            max_backwards=max_backwards,
-            max_seconds=max_seconds,
-            trace=trace,
-        ),
-        device=device,
-        trust=trust,
-        progress=console,
-    )
-    if json:
-        print_json(outcome.document)
-    else:
-        _print(outcome.comparisons)
+
+    def work(seed: int, folder: Path) -> "CompareOutcome":
+        return compare_attacks(
+            built,
+            model,
+            source,
+            folder,
+            judge=judge,
+            run=RunOptions(
+                seed=seed,
+                batch_size=batch_size,
+                max_forwards=max_forwards,
+                max_backwards=max_backwards,
+                max_seconds=max_seconds,
+                trace=trace,
+            ),
+            device=device,
+            trust=trust,
+            progress=console,
+        )
+
+    runs = run_seeds(chosen_seeds, out, "compare.json", work)
+    if not print_summary(console, runs, form, json=json):
+        _print(runs.outcomes[0].comparisons)
+        print_summary_of_several(runs.summary)
     console.remark(f"figures and compare.json are in {out}")
-    end(outcome.failure, outcome.unreadable)
+    end(runs.failure, runs.unreadable)
 
 
 def _print(comparisons: "Sequence[Comparison]") -> None:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
     from pinprick.data.pictures import PictureRecord, Unreadable
+    from pinprick.jobs.seeds import SeedRuns
     from pinprick.report.row import Row
+    from pinprick.report.summary import Summary
 
 _SILENCE = 10  # seconds without a line, where there is no bar
 
@@ -109,6 +111,29 @@ def print_out_of_time(rows: "Sequence[Row]") -> None:
             f"out of time: {begun} of {len(rows)} cut short, {len(late) - begun} not attacked; "
             "--max-seconds gives more"
         )
+
+
+def print_summary(console: Console, runs: "SeedRuns[Any]", form: str | None, *, json: bool) -> bool:
+    """Print what ``--json`` or ``--format`` asks for, and warn if many images were wrong before.
+
+    Returns whether that is all to be printed.
+    """
+    if runs.summary.warning:
+        console.warn(runs.summary.warning)
+    if json:
+        several = {"seeds": runs.documents, "summary": runs.summary.plain()}
+        print_json(runs.documents[0] if len(runs.documents) == 1 else several)
+    elif form is not None or len(runs.documents) > 1:
+        typer.echo(getattr(runs.summary, form or "text")())
+    else:
+        return False
+    return True
+
+
+def print_summary_of_several(summary: "Summary") -> None:
+    """The summary below the table of all pictures; of one picture the table says it all."""
+    if any(row.images > 1 for row in summary.rows):
+        typer.echo(f"\n{summary.text()}")
 
 
 def end(failure: PinprickError | None, unreadable: "Sequence[Unreadable]") -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, UnknownName
 
 if TYPE_CHECKING:
     from pinprick.jobs.pictures import PictureSource
@@ -15,6 +15,8 @@ DEFAULT_MODEL = "efficientnet_lite0"
 DEFAULT_ATTACK = "pinprick"
 DEFAULT_COMPARISON = f"ifgsm,{DEFAULT_ATTACK}"
 DEFAULT_FOLDER = Path("pinprick-out")
+
+FORMATS = ("text", "markdown", "latex", "csv")  # of a summary
 
 FOR_PNGS = {"pinprick": {"values": "8bit"}}  # values that survive in a PNG
 QUICK = {"pinprick": {"effort": "fast"}}  # where polishing follows
@@ -86,6 +88,22 @@ Target = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same images.")]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="0,1,2",
+        help="Run once per seed, each in a folder of its own, and summarise all of them.",
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="text|markdown|latex|csv",
+        help="Print the summary alone in this format; by default the table of all pictures and, "
+        "of several pictures, the summary as text.",
+    ),
+]
 BatchSize = Annotated[
     int | None,
     typer.Option(
@@ -180,6 +198,31 @@ def read_source(
         mask=mask,
         by_number=by_number,
     )
+
+
+def read_seeds(seed: int, seeds: str | None) -> list[int]:
+    """The seeds of ``--seeds``, or that of ``--seed``."""
+    if seeds is None:
+        return [seed]
+    if seed:
+        raise BadInput(f"give --seed or --seeds, not both; got {seed} and {seeds}")
+    try:
+        numbers = [int(number) for number in seeds.split(",")]
+    except ValueError:
+        raise BadInput(f"--seeds takes whole numbers, as in 0,1,2; got {seeds}") from None
+    if len(set(numbers)) < len(numbers):
+        raise BadInput(f"each seed may be listed once; got {seeds}")
+    return numbers
+
+
+def check_format(form: str | None, *, json: bool) -> None:
+    """Refuse a format that there is not, before the work starts."""
+    if form is None:
+        return
+    if form not in FORMATS:
+        raise UnknownName("format", form, FORMATS)
+    if json:
+        raise BadInput("give --format or --json, not both")
 
 
 def read_options(given: Iterable[str]) -> dict[str, str]:

@@ -1,0 +1,78 @@
+"""The summary of what ``attack`` and ``compare`` wrote: one JSON document per seed."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pinprick.metrics.needed import Numbers
+from pinprick.metrics.outcomes import Outcomes
+from pinprick.report.summary import Summary, summarise_outcomes
+
+Images = Sequence[Mapping[str, Any]]  # what one attack did to each picture, as the document has it
+
+
+def summarise_documents(documents: Sequence[Mapping[str, Any]]) -> Summary:
+    """The summary of result.json or compare.json, or of several of them that differ in the seed.
+
+    Where a run ended early, the seeds and attacks with the most pictures are summarised.
+    """
+    by_seed = [_by_attack(document) for document in documents]
+    model = str(documents[0]["model"])
+    outcomes = {
+        name: _longest([_outcomes(attacks[name]) for attacks in by_seed if name in attacks])
+        for name in by_seed[0]
+    }
+    paired = len({len(runs[0]) for runs in outcomes.values()}) == 1
+    return summarise_outcomes(outcomes, dict.fromkeys(outcomes, model), paired=paired)
+
+
+def _by_attack(document: Mapping[str, Any]) -> dict[str, Images]:
+    if "attacks" not in document:  # result.json
+        return {str(document["attack"]["name"]): document["images"]}
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for image in document["images"]:
+        for column in image["attacks"]:
+            settings = f", {column['settings']}" if column["settings"] else ""
+            found.setdefault(f"{column['attack']}{settings}", []).append(column)
+    return dict(found)
+
+
+def _longest(runs: Sequence[Outcomes]) -> list[Outcomes]:
+    most = max(len(run) for run in runs)
+    return [run for run in runs if len(run) == most]
+
+
+def _outcomes(images: Images) -> Outcomes:
+    def column(name: str) -> list[Any]:
+        return [image[name] for image in images]
+
+    return Outcomes(
+        correct=np.array(column("correct"), dtype=bool),
+        answered=_answered(images),
+        attacked=~np.array(column("skipped"), dtype=bool),
+        pixels=_needed(column("needed_pixels")),
+        elements=_needed(column("needed_elements")),
+        forwards=np.array(column("forwards"), dtype=np.int64),
+        backwards=np.array(column("backwards"), dtype=np.int64),
+        seconds=float(sum(column("seconds"))),
+    )
+
+
+def _answered(images: Images) -> NDArray[np.bool_]:
+    """Whether the model answered for the clean picture.
+
+    Without an answer there is no confidence, and no attack. A model that gives labels alone has no
+    confidences at all.
+    """
+    sure = np.array([image["clean"]["confidence"] is not None for image in images], dtype=bool)
+    asked = np.array([image["skipped"] or image["forwards"] > 0 for image in images], dtype=bool)
+    correct = np.array([image["correct"] for image in images], dtype=bool)
+    answered: NDArray[np.bool_] = sure | correct | (asked & (not sure.any()))
+    return answered
+
+
+def _needed(counts: Sequence[int | None]) -> Numbers:
+    return np.array([math.inf if count is None else count for count in counts], dtype=np.float64)
