@@ -108,6 +108,17 @@ def test_a_trace_is_written_where_it_is_asked_for(run: Run, picture: Path) -> No
         assert last["pixels"] == column["needed_pixels"]
 
 
+@pytest.mark.parametrize(("count", "names"), [(0, [None, None]), (1, ["brick-compare.png", None])])
+def test_figures_are_limited(
+    run: Run, picture: Path, tmp_path: Path, count: int, names: list[str | None]
+) -> None:
+    Image.new("RGB", (8, 8), (120, 100, 50)).save(tmp_path / "clay.png")
+    few = ("--attacks", "greedy", "--figures", str(count), "--json")
+    document = json.loads(run("compare", picture, "clay.png", *MODEL, *few).out)
+    assert [image["figure"] for image in document["images"]] == names
+    assert len(list((tmp_path / "pinprick-out").glob("*.png"))) == count
+
+
 def test_limits_hold_for_each_attack(run: Run, picture: Path) -> None:
     attacks = ("--attacks", "greedy,sparse_rs", "--option", "sparse_rs.k=1")
     arguments = ("compare", picture, *MODEL, *attacks)

@@ -11,7 +11,7 @@ from PIL import Image
 from cli.conftest import Run
 from pinprick import load_result
 
-MODEL = ("--model", "cli_test_models:colours")
+MODEL = ("--model", "cli_test_models:colours", "--figures", "0")
 GREEDY = (*MODEL, "--attack", "greedy")
 RANDOM = (*MODEL, "--attack", "sparse_rs", "--option", "k=12", "--option", "queries=30")
 

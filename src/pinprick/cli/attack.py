@@ -55,10 +55,7 @@ def main(
             "With --data, data starts from images of the --target class.",
         ),
     ] = None,
-    figures: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="COUNT", help="Draw at most COUNT figures; all by default."),
-    ] = None,
+    figures: options.Figures = None,
     out: options.Folder = options.DEFAULT_FOLDER,
     save: Annotated[
         Path | None,

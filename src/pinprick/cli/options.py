@@ -117,6 +117,10 @@ Device = Annotated[
     typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; auto takes a GPU if there is one."),
 ]
 Folder = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write files to.")]
+Figures = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="COUNT", help="Draw at most COUNT figures; all by default."),
+]
 Data = Annotated[
     str | None,
     typer.Option(

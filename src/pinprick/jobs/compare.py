@@ -60,14 +60,14 @@ class Comparison:
     def figure(self) -> str:
         return f"{self.record.name}-compare.png"
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+    def plain(self, *, drawn: bool) -> dict[str, Any]:
+        """As JSON can hold it; the figure is None unless it is ``drawn``."""
         return {
             "name": self.record.name,
             "path": str(self.record.path),
             "reading": self.record.remark,
             "judge": None if self.judged is None else plain(self.judged),
-            "figure": self.figure,
+            "figure": self.figure if drawn else None,
             "attacks": [
                 {
                     "attack": column.name,
@@ -99,6 +99,7 @@ def compare_attacks(
     *,
     judge: str | Classifier | None = None,
     run: RunOptions | None = None,
+    figures: int | None = None,
     device: str = "auto",
     trust: bool = False,
     progress: Progress | None = None,
@@ -114,6 +115,7 @@ def compare_attacks(
         out: The folder; it is made if it is missing.
         judge: Another model, whose predictions are shown, too.
         run: Seed, batch size and limits; ``max_seconds`` is per attack.
+        figures: Draw at most so many figures; all by default.
         device: The device for models given by name.
         trust: Load model files that are programs, too.
         progress: Receives remarks and counts.
@@ -143,7 +145,8 @@ def compare_attacks(
         if not comparisons or not comparisons[0].columns:
             raise
         failure = error
-    for comparison in comparisons:
+    count = len(comparisons) if figures is None else figures
+    for comparison in comparisons[:count]:
         _save_comparison(comparison, out)
     document = {
         "format": 1,
@@ -156,7 +159,7 @@ def compare_attacks(
         "seed": run.seed,
         **device_and_versions(classifier),
         "unreadable": list_unreadable(group.unreadable),
-        "images": [comparison.plain() for comparison in comparisons],
+        "images": [each.plain(drawn=number < count) for number, each in enumerate(comparisons)],
     }
     write_json(document, out / "compare.json")
     return CompareOutcome(
