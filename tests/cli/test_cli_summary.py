@@ -53,8 +53,16 @@ def test_compare_ends_with_the_summary_and_the_paired_tests(run: Run, three: lis
     attacks = ("--attacks", "greedy,sparse_rs", "--option", "sparse_rs.k=1")
     shell = run("compare", *three, *MODEL, *attacks, "--option", "sparse_rs.queries=5")
     summary = shell.out.partition("Fooling rate and cost per image\n")[2]
-    assert "sparse_rs, k=1, queries=5  3 of 3          0.0 % [0.0, 56.1]" in summary
-    assert "greedy / sparse_rs, k=1, queries=5  3       3 / 0                0.250" in summary
+    assert "sparse_rs  k=1, queries=5  3 of 3          0.0 % [0.0, 56.1]" in summary
+    assert "greedy / sparse_rs  3       3 / 0                0.250" in summary
+
+
+def test_the_same_attack_with_two_settings_has_two_rows(run: Run, three: list[Path]) -> None:
+    attacks = ("--attacks", "sparse_rs,sparse_rs:quick", "--option", "sparse_rs.queries=5")
+    text = run("compare", *three, *MODEL, *attacks, "--format", "csv").out
+    first, second = csv.DictReader(io.StringIO(text))
+    assert (first["attack"], first["settings"]) == ("sparse_rs", "k=50, queries=5")
+    assert (second["attack"], second["settings"]) == ("sparse_rs #2", "preset=quick, k=50")
 
 
 @pytest.mark.parametrize("command", ["attack", "compare"])
@@ -70,7 +78,7 @@ def test_a_format_prints_the_summary_alone(
         "text": "Fooling rate and cost per image",
         "markdown": "Fooling rate and cost per image",
         "latex": "% Fooling rate and cost per image",
-        "csv": "attack,model,seeds,images,correct,",
+        "csv": "attack,model,settings,seeds,images,correct,",
     }[form]
     assert shell.out.startswith(first)
     if form == "csv":

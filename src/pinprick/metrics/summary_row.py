@@ -23,6 +23,7 @@ class SummaryRow:
 
     Attributes:
         attack, model: Their names.
+        settings: Settings of the attack that differ from the default, as text, where known.
         seeds: Number of runs.
         images: Number of images.
         correct: Images that were classified correctly before the attack, under every seed.
@@ -37,6 +38,7 @@ class SummaryRow:
 
     attack: str
     model: str
+    settings: str
     seeds: int
     images: int
     correct: int
@@ -53,7 +55,9 @@ class SummaryRow:
     seconds: float
 
 
-def summarise_runs(attack: str, model: str, runs: Sequence[Outcomes]) -> SummaryRow:
+def summarise_runs(
+    attack: str, model: str, runs: Sequence[Outcomes], *, settings: str = ""
+) -> SummaryRow:
     """The summary of an attack; ``runs`` has one entry per seed, all of the same images."""
     correct = np.logical_and.reduce([run.correct for run in runs])
     pixels = np.stack([run.pixels[correct] for run in runs])
@@ -62,6 +66,7 @@ def summarise_runs(attack: str, model: str, runs: Sequence[Outcomes]) -> Summary
     return SummaryRow(
         attack=attack,
         model=model,
+        settings=settings,
         seeds=len(runs),
         images=len(correct),
         correct=int(correct.sum()),

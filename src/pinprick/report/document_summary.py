@@ -20,24 +20,36 @@ def summarise_documents(documents: Sequence[Mapping[str, Any]]) -> Summary:
     Where a run ended early, the seeds and attacks with the most pictures are summarised.
     """
     by_seed = [_by_attack(document) for document in documents]
-    model = str(documents[0]["model"])
+    names = _names(list(by_seed[0]))
     outcomes = {
-        name: _longest([_outcomes(attacks[name]) for attacks in by_seed if name in attacks])
-        for name in by_seed[0]
+        name: _longest([_outcomes(attacks[key]) for attacks in by_seed if key in attacks])
+        for key, name in names.items()
     }
+    models = dict.fromkeys(outcomes, str(documents[0]["model"]))
+    settings = {name: key[1] for key, name in names.items()}
     paired = len({len(runs[0]) for runs in outcomes.values()}) == 1
-    return summarise_outcomes(outcomes, dict.fromkeys(outcomes, model), paired=paired)
+    return summarise_outcomes(outcomes, models, settings, paired=paired)
 
 
-def _by_attack(document: Mapping[str, Any]) -> dict[str, Images]:
-    if "attacks" not in document:  # result.json
-        return {str(document["attack"]["name"]): document["images"]}
-    found: dict[str, list[Mapping[str, Any]]] = {}
+def _by_attack(document: Mapping[str, Any]) -> dict[tuple[str, str], Images]:
+    """What each attack did, by its name and settings; result.json has one without settings."""
+    if "attacks" not in document:
+        return {(str(document["attack"]["name"]), ""): document["images"]}
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for image in document["images"]:
         for column in image["attacks"]:
-            settings = f", {column['settings']}" if column["settings"] else ""
-            found.setdefault(f"{column['attack']}{settings}", []).append(column)
+            found.setdefault((column["attack"], column["settings"]), []).append(column)
     return dict(found)
+
+
+def _names(keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """The name of each attack in the tables; with a number where it stands there several times."""
+    count: dict[str, int] = {}
+    names = {}
+    for key in keys:
+        count[key[0]] = count.get(key[0], 0) + 1
+        names[key] = key[0] if count[key[0]] == 1 else f"{key[0]} #{count[key[0]]}"
+    return names
 
 
 def _longest(runs: Sequence[Outcomes]) -> list[Outcomes]:

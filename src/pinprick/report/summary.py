@@ -107,20 +107,32 @@ def summarise(results: Results) -> Summary:
     models = {name: runs[0].model for name, runs in named.items()}
     paired = same_images([runs[0] for runs in named.values()])
     outcomes = {name: [_of_result(run) for run in runs] for name, runs in named.items()}
-    summary = summarise_outcomes(outcomes, models, paired=paired)
+    summary = summarise_outcomes(outcomes, models, {}, paired=paired)
     if summary.warning:
         warnings.warn(summary.warning, stacklevel=2)
     return summary
 
 
 def summarise_outcomes(
-    outcomes: Mapping[str, Sequence[Outcomes]], models: Mapping[str, str], *, paired: bool
+    outcomes: Mapping[str, Sequence[Outcomes]],
+    models: Mapping[str, str],
+    settings: Mapping[str, str],
+    *,
+    paired: bool,
 ) -> Summary:
-    """The summary of what was measured; ``paired`` says that all runs are of the same images."""
-    return Summary(
-        tuple(summarise_runs(name, models[name], runs) for name, runs in outcomes.items()),
-        tuple(compare_pairs(outcomes)) if paired else (),
+    """The summary of what was measured, by the name of each attack.
+
+    Args:
+        outcomes: One entry per seed.
+        models: The name of the model.
+        settings: Settings of the attack, as text, where known.
+        paired: Whether all runs are of the same images.
+    """
+    rows = (
+        summarise_runs(name, models[name], runs, settings=settings.get(name, ""))
+        for name, runs in outcomes.items()
     )
+    return Summary(tuple(rows), tuple(compare_pairs(outcomes)) if paired else ())
 
 
 def _of_result(result: AttackResult) -> Outcomes:

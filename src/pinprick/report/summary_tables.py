@@ -12,13 +12,15 @@ from pinprick.report.text_table import TextTable
 
 
 def rates_table(rows: Sequence[SummaryRow]) -> TextTable:
-    """Fooling rate, passes and seconds; the model has a column where there are several."""
-    several = len({row.model for row in rows}) > 1
-    head = ("attack", *(("model",) if several else ()), "correct before", "fooling rate")
+    """Fooling rate, passes and seconds; models and settings have a column where they differ."""
+    extra = [
+        name for name in ("model", "settings") if len({getattr(row, name) for row in rows}) > 1
+    ]
+    head = ("attack", *extra, "correct before", "fooling rate")
     cells = [
         (
             row.attack,
-            *((row.model,) if several else ()),
+            *(getattr(row, name) for name in extra),
             f"{row.correct} of {row.images}",
             _percent(row.fooling_rate),
             f"{_number(row.forwards, whole=True)} + {_number(row.backwards, whole=True)}",
