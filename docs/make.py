@@ -3,7 +3,7 @@
 The table of attacks comes from the cards, and so does where each differs from its paper. The
 pictures are figures as ``pinprick attack`` and ``pinprick explain`` write them, of the rocket of
 the demo, by the default attack on the embedded model; those of the explanation are made smaller,
-since a page need not be heavy.
+since a page need not be heavy. The curves are what the page on metrics draws.
 """
 
 import re
@@ -61,6 +61,15 @@ def make_explanation() -> None:
             _in_few_colours(small).save(IMAGES / f"{kept}.png", optimize=True)
 
 
+def make_curves() -> None:
+    """Run the code of the page on metrics and keep the figure that it writes."""
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+        shutil.copyfile(Path(folder) / "curves.png", IMAGES / "curves.png")
+
+
 def _in_few_colours(picture: Image.Image) -> Image.Image:
     """The same in 256 colours, with white and the colours of the marks as they are."""
     kept = ["white", *(look.colour for look in LOOKS.values())]
@@ -81,6 +90,7 @@ MAKERS = {
     "differences": make_differences,
     "picture": make_picture,
     "explanation": make_explanation,
+    "curves": make_curves,
 }
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def blocks(text: str) -> list[tuple[int, str]]:
     ]
 
 
-SLOW = ("README.md", "training.md")  # pages whose code attacks photographs or trains
+SLOW = ("README.md", "metrics.md", "training.md")  # pages whose code takes seconds
 WITH_CODE = [
     pytest.param(page, marks=pytest.mark.slow if page.name in SLOW else ())
     for page in PAGES

@@ -20,6 +20,7 @@ SHELL_PAGES = (
     "README.md",
     "CONTRIBUTING.md",
     "docs/commands.md",
+    "docs/metrics.md",
     "docs/models.md",
     "docs/pictures.md",
 )
