@@ -53,6 +53,12 @@ def test_all_skipped() -> None:
     assert "0 of 2" in summary.text()
 
 
+def test_no_image_at_all() -> None:
+    (row,) = summarise(attacked()).rows
+    assert (row.images, row.correct, row.seconds) == (0, 0, 0.0)
+    assert math.isnan(row.fooling_rate.value)
+
+
 def test_one_image_has_a_wilson_interval_but_no_bootstrap() -> None:
     (row,) = summarise(attacked(4)).rows
     assert (row.median_pixels.value, row.mean_pixels.value) == (4.0, 4.0)

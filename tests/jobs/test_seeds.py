@@ -1,0 +1,84 @@
+"""A job under several seeds: folders, failures, and seeds that have finished before."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report.test_document_summary import image, result
+
+from pinprick.data.pictures import Unreadable
+from pinprick.errors import NoAnswer, PinprickError
+from pinprick.jobs.seeds import run_seeds
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a job gave."""
+
+    document: dict[str, Any]
+    failure: PinprickError | None = None
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+class Job:
+    """Writes the document of its seed; fails or raises at the seeds it is told to."""
+
+    def __init__(self, *, fails: int | None = None, raises: int | None = None) -> None:
+        self.fails, self.raises = fails, raises
+        self.ran: list[tuple[int, str]] = []
+
+    def __call__(self, seed: int, folder: Path) -> Done:
+        self.ran.append((seed, folder.name))
+        if seed == self.raises:
+            raise NoAnswer("the service is down")
+        failed = seed == self.fails
+        document = {**result(image(seed + 1), image(9), seed=seed), "complete": not failed}
+        folder.mkdir(exist_ok=True)
+        (folder / "result.json").write_text(json.dumps(document))
+        return Done(document, NoAnswer("no answer") if failed else None)
+
+
+def test_one_seed_works_in_the_folder_itself(tmp_path: Path) -> None:
+    job = Job()
+    runs = run_seeds([4], tmp_path / "out", "result.json", job)
+    assert job.ran == [(4, "out")]
+    assert runs.summary.rows[0].seeds == 1
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["seeds"] == [4]
+
+
+def test_several_seeds_have_a_folder_each(tmp_path: Path) -> None:
+    job = Job()
+    runs = run_seeds([0, 2], tmp_path / "out", "result.json", job)
+    assert job.ran == [(0, "seed-0"), (2, "seed-2")]
+    assert runs.summary.rows[0].mean_pixels.value == (5 + 6) / 2
+    assert runs.failure is None
+
+
+def test_a_failure_ends_the_run_and_what_was_found_is_summarised(tmp_path: Path) -> None:
+    job = Job(fails=1)
+    runs = run_seeds([0, 1, 2], tmp_path, "result.json", job)
+    assert [seed for seed, _ in job.ran] == [0, 1]
+    assert str(runs.failure) == "no answer"
+    assert runs.summary.rows[0].seeds == 2
+
+
+def test_an_error_in_a_later_seed_keeps_the_earlier_ones(tmp_path: Path) -> None:
+    runs = run_seeds([0, 1, 2], tmp_path, "result.json", Job(raises=1))
+    assert str(runs.failure) == "the service is down"
+    assert runs.summary.rows[0].seeds == 1
+    with pytest.raises(NoAnswer, match="is down"):
+        run_seeds([1, 2], tmp_path, "result.json", Job(raises=1))
+
+
+def test_seeds_that_have_finished_are_read_where_the_run_is_resumed(tmp_path: Path) -> None:
+    whole = run_seeds([0, 1, 2], tmp_path / "whole", "result.json", Job())
+    run_seeds([0, 1, 2], tmp_path / "out", "result.json", Job(fails=1))
+    job = Job()
+    runs = run_seeds([0, 1, 2], tmp_path / "out", "result.json", job, resume=True)
+    assert [seed for seed, _ in job.ran] == [1, 2]
+    assert runs.summary.text() == whole.summary.text()
+    (tmp_path / "out" / "seed-0" / "result.json").write_text("{")
+    run_seeds([0, 1, 2], tmp_path / "out", "result.json", job, resume=True)
+    assert [seed for seed, _ in job.ran] == [1, 2, 0]
