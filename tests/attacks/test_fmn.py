@@ -6,9 +6,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pinprick import Classifier, Goal, run_attack
+from pinprick import BadInput, Classifier, Goal, run_attack
 from pinprick.attacks import FMN
-from pinprick.oracle import exact_images, exact_linear, fewest_elements, nearest_l2, sure_images
+from pinprick.oracle import (
+    exact_images,
+    exact_linear,
+    fewest_elements,
+    fewest_pixels,
+    nearest_l2,
+    sure_images,
+)
 
 Norm = Literal["l0", "l1", "l2", "linf"]
 
@@ -58,6 +65,46 @@ def test_comes_near_the_fewest_elements_of_a_linear_model(classes: int) -> None:
     assert ratio.mean() <= 1.1
 
 
+@pytest.mark.parametrize("classes", [2, 10])
+def test_pixels_come_near_the_fewest_of_a_linear_model(classes: int) -> None:
+    """Counting elements needs 1.8 times as many pixels here."""
+    model = exact_linear(classes, (3, 8, 8), seed=1)
+    images = sure_images(model, exact_images(32, (3, 8, 8)))
+    with torch.no_grad():
+        labels = model(images).argmax(dim=1)
+    result = run_attack(FMN(steps=100, unit="pixels"), model, images, labels)
+    ratio = result.needed_pixels / fewest_pixels(model, images, Goal(labels))
+    assert (ratio >= 1).all()
+    assert ratio.mean() <= 1.15
+
+
+def test_the_pixel_of_the_largest_norm_is_kept_not_that_of_the_largest_element() -> None:
+    """Three weights of 2 in the second pixel outweigh one of 3 in the first."""
+    weights = torch.tensor([[3.0, 2.0], [0.0, 2.0], [0.0, 2.0]]).double()
+    layer = nn.Linear(6, 2).double()
+    with torch.no_grad():
+        layer.weight.copy_(torch.stack((torch.zeros(6), weights.flatten())))
+        layer.bias.copy_(torch.tensor([1.5, 0.0]))
+    model = Classifier(nn.Sequential(nn.Flatten(), layer))
+    image = torch.zeros(1, 3, 1, 2).double()
+    changed = {
+        unit: run_attack(FMN(steps=30, unit=unit), model, image, [0]).delta.ne(0).any(dim=1)
+        for unit in ("elements", "pixels")
+    }
+    assert changed["elements"].flatten().tolist() == [True, False]
+    assert changed["pixels"].flatten().tolist() == [False, True]
+
+
+def test_grey_images_have_one_answer_in_both_units(images: Tensor) -> None:
+    model, grey = exact_linear(4, (1, 6, 5)), images[:, :1]
+    with torch.no_grad():
+        labels = model(grey).argmax(dim=1)
+    elements, pixels = (
+        run_attack(FMN(steps=40, unit=unit), model, grey, labels) for unit in ("elements", "pixels")
+    )
+    assert torch.equal(elements.adversarial, pixels.adversarial)
+
+
 def distances(model: Classifier, images: Tensor, goal: Goal, norm: Norm) -> Tensor:
     """To the nearest boundary of a linear model, by the dual norm, as if there were no box."""
     if norm == "l2":
@@ -104,6 +151,9 @@ def test_each_norm_is_smallest_in_its_own_attack(
 def test_the_card_names_the_norm() -> None:
     assert (FMN().facts().norm, FMN().facts().unit) == ("l0", "elements")
     assert (FMN(norm="linf").facts().norm, FMN(norm="linf").facts().unit) == ("linf", None)
+    assert FMN(unit="pixels").facts().unit == "pixels"
+    with pytest.raises(BadInput, match="unit=pixels of fmn is for norm=l0, got norm=l2"):
+        FMN(norm="l2", unit="pixels")
 
 
 def test_images_that_lie_otherwise_in_memory_give_the_same(

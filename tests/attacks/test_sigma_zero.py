@@ -6,7 +6,13 @@ from torch import Tensor
 
 from pinprick import Classifier, Goal, run_attack
 from pinprick.attacks import SigmaZero
-from pinprick.oracle import exact_images, exact_linear, fewest_elements, sure_images
+from pinprick.oracle import (
+    exact_images,
+    exact_linear,
+    fewest_elements,
+    fewest_pixels,
+    sure_images,
+)
 
 
 def as_published(
@@ -89,3 +95,37 @@ def test_half_precision_is_no_obstacle(linear: Classifier, images: Tensor, label
     full = run_attack(SigmaZero(steps=60), linear, images, labels)
     assert half.success.all()
     assert half.needed_elements.mean() <= 1.2 * full.needed_elements.mean()
+
+
+@pytest.mark.parametrize("classes", [2, 10])
+def test_pixels_come_near_the_fewest_of_a_linear_model(classes: int) -> None:
+    """Counting elements needs 1.7 times as many pixels here."""
+    model = exact_linear(classes, (3, 8, 8), seed=1)
+    images = sure_images(model, exact_images(8, (3, 8, 8)))
+    with torch.no_grad():
+        labels = model(images).argmax(dim=1)
+    attack = SigmaZero(steps=100, unit="pixels")
+    assert attack.facts().unit == "pixels"
+    ratio = run_attack(attack, model, images, labels).needed_pixels
+    ratio = ratio / fewest_pixels(model, images, Goal(labels))
+    assert (ratio >= 1).all()
+    assert ratio.mean() <= 1.15
+
+
+def test_grey_images_have_one_answer_in_both_units(images: Tensor) -> None:
+    model, grey = exact_linear(4, (1, 6, 5)), images[:, :1]
+    with torch.no_grad():
+        labels = model(grey).argmax(dim=1)
+    elements, pixels = (
+        run_attack(SigmaZero(steps=40, unit=unit), model, grey, labels)
+        for unit in ("elements", "pixels")
+    )
+    assert torch.equal(elements.adversarial, pixels.adversarial)
+
+
+def test_a_stop_counts_the_unit(linear: Classifier, images: Tensor, labels: Tensor) -> None:
+    whole = run_attack(SigmaZero(steps=60, unit="pixels"), linear, images, labels)
+    budget = int(whole.needed_pixels.median())
+    assert budget < whole.l0_elements[whole.needed_pixels <= budget].max()
+    stopped = run_attack(SigmaZero(steps=60, unit="pixels", stop_at=budget), linear, images, labels)
+    assert (stopped.forwards[whole.needed_pixels <= budget] < 60).all()

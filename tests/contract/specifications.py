@@ -82,6 +82,7 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "stop_early": False,
     },
     "deepfool linf": {"name": "deepfool", "norm": "linf"},
+    "fmn in pixels": {"name": "fmn", "steps": 40, "unit": "pixels"},
     "fmn l1": {"name": "fmn", "norm": "l1", "steps": 40},
     "fmn l2": {"name": "fmn", "norm": "l2", "steps": 40},
     "fmn linf": {"name": "fmn", "norm": "linf", "steps": 40},
@@ -191,6 +192,7 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "rho_growth": 1.5,
         "rounds": 4,
     },
+    "sigma_zero in pixels": {"name": "sigma_zero", "steps": 40, "unit": "pixels"},
     "sigma_zero with a stop": {"name": "sigma_zero", "steps": 40, "stop_at": 3},
     "sparse_evo in elements": {
         "name": "sparse_evo",

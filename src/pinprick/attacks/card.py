@@ -3,12 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from pinprick.model import Access
 from pinprick.parts.smallest_k import K
 from pinprick.problem import Problem
-from pinprick.settings import Settings
+from pinprick.settings import Settings, types_of
 from pinprick.types import Images
 
 
@@ -107,3 +107,12 @@ class Attack(Settings, ABC):
     @abstractmethod
     def __call__(self, problem: Problem) -> Images:
         """One image in [0, 1] per image of the problem; the referee measures it."""
+
+
+def norm_and_units(cls: type[Attack]) -> str:
+    """What an attack keeps small, as in "l0, elements or pixels"; the default unit is first."""
+    card = cls().facts()
+    if card.unit is None:
+        return card.norm
+    choices = get_args(types_of(cls).get("unit"))
+    return f"{card.norm}, {' or '.join(dict.fromkeys((card.unit, *choices)))}"

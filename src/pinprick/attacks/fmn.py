@@ -12,6 +12,10 @@ constraints. NeurIPS 2021.
 rounded down, moves by 1 at least, and the projection keeps the elements that changed most. ``a``
 falls from ``step_size`` to a hundredth and ``gamma`` to 0.001, along half a cosine. The smallest
 ``x + d`` that fooled is kept. One forward and one backward pass per step.
+
+With ``unit="pixels"`` the l0 radius is a number of pixels, and the projection keeps the pixels
+whose change has the largest l2 norm over the channels. That is the nearest point with so many
+changed pixels.
 """
 
 import math
@@ -22,6 +26,7 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack, Card
+from pinprick.errors import BadInput
 from pinprick.parts.adam import half_cosine
 from pinprick.parts.best import Best
 from pinprick.parts.largest import mask_largest
@@ -40,7 +45,9 @@ class FMN(Attack):
     """Projected gradient steps in a ball that shrinks while the image fools and grows while not.
 
     Attributes:
-        norm: What is kept small, "l0" (elements), "l1", "l2" or "linf".
+        norm: What is kept small, "l0" (elements or pixels), "l1", "l2" or "linf".
+        unit: What l0 counts: "elements" (channel values), as in the paper, or "pixels" (all
+            channels of a pixel together). The other norms have no unit.
         steps: Number of gradient steps, ``K``.
         step_size: Euclidean length of the first step, ``alpha_0``, where pixel values run from
             0 to 1.
@@ -66,19 +73,26 @@ class FMN(Attack):
             "The l0 projection keeps exactly `eps` elements, of equal ones the first; published "
             "code keeps `eps + 1`, or everything at `eps = 0`.",
             "The update is worked out in single precision at least.",
+            '`unit="pixels"` is ours: the l0 projection keeps the pixels with the largest l2 norm '
+            "over the channels.",
         ),
     )
 
     norm: Norm = "l0"
+    unit: Literal["elements", "pixels"] = "elements"
     steps: int = setting(1000, least=1)
     step_size: float = setting(1.0, above=0)
     gamma: float = setting(0.05, least=_LAST_GAMMA, below=1)
+
+    def __post_init__(self) -> None:
+        if self.norm != "l0" and self.unit == "pixels":
+            raise BadInput(f"unit=pixels of fmn is for norm=l0, got norm={self.norm}")
 
     def facts(self) -> Card:
         return replace(
             self.card,
             norm=self.norm,
-            unit="elements" if self.norm == "l0" else None,
+            unit=self.unit if self.norm == "l0" else None,
             max_forwards=self.steps,
             max_backwards=self.steps,
         )
@@ -87,7 +101,8 @@ class FMN(Attack):
         best, goal = Best(problem.images), problem.goal
         precise = torch.promote_types(problem.images.dtype, torch.float32)
         clean = problem.images.to(precise)
-        adv, widest = clean, self._widest(clean)
+        channels = clean.shape[1] if self.unit == "pixels" else 1
+        adv, widest = clean, self._widest(clean, channels)
         radius, most = torch.ones_like(widest), 1
         for step in range(self.steps):
             asked = adv.to(problem.images.dtype)
@@ -96,7 +111,7 @@ class FMN(Attack):
             if problem.allowed is not None:
                 slope = slope.where(problem.allowed, 0)
             slope, delta = slope.flatten(1), (asked.to(precise) - clean).flatten(1)
-            met, length = goal.met(logits), size(delta, self.norm)
+            met, length = goal.met(logits), self._size(delta, channels)
             best.offer(asked, length, met)
             if problem.all_refused:
                 break
@@ -116,17 +131,23 @@ class FMN(Attack):
 
             rate = _annealed(self.step_size, self.step_size / 100, step / self.steps)
             steep = size(slope, "l2").clamp_min(1e-12).unsqueeze(1)
-            delta = self._project(delta.addcdiv_(slope, steep, value=-rate), radius, most)
+            delta = self._project(delta.addcdiv_(slope, steep, value=-rate), radius, most, channels)
             adv = delta.view_as(clean).add_(clean).clamp_(0, 1)  # in place: a profile asked for it
         return best.images
 
-    def _widest(self, clean: Images) -> PerImage:
-        """The radius of the smallest ball that holds the box."""
-        return size(torch.maximum(clean, 1 - clean).flatten(1), self.norm)
+    def _size(self, delta: Tensor, channels: int) -> PerImage:
+        """The norm of each change; for l0, the number of changed units of ``channels`` values."""
+        if self.norm == "l0" and channels > 1:
+            delta = delta.unflatten(1, (channels, -1)).abs().amax(dim=1)
+        return size(delta, self.norm)
 
-    def _project(self, delta: Tensor, radius: PerImage, most: int) -> Tensor:
+    def _widest(self, clean: Images, channels: int) -> PerImage:
+        """The radius of the smallest ball that holds the box."""
+        return self._size(torch.maximum(clean, 1 - clean).flatten(1), channels)
+
+    def _project(self, delta: Tensor, radius: PerImage, most: int, channels: int) -> Tensor:
         if self.norm == "l0":
-            return into_l0(delta, radius, most)
+            return into_l0(delta, radius, most, channels)
         project = {"l1": into_l1, "l2": into_l2, "linf": into_linf}[self.norm]
         return project(delta, radius)
 
@@ -140,12 +161,16 @@ def size(delta: Tensor, norm: Norm) -> PerImage:
     return delta.square().sum(dim=1).sqrt() if norm == "l2" else delta.abs().amax(dim=1)
 
 
-def into_l0(delta: Tensor, count: Tensor, most: int) -> Tensor:
+def into_l0(delta: Tensor, count: Tensor, most: int, channels: int = 1) -> Tensor:
     """The nearest point with ``count`` entries that are not zero; of equal ones the first are kept.
 
-    ``most`` bounds the counts.
+    With several ``channels``, which follow one another in a row, ``count`` is of pixels. ``most``
+    bounds the counts.
     """
-    return torch.where(mask_largest(delta.abs(), count, most), delta, 0)
+    if channels == 1:
+        return torch.where(mask_largest(delta.abs(), count, most), delta, 0)
+    norms = delta.unflatten(1, (channels, -1)).square().sum(dim=1).sqrt()
+    return torch.where(mask_largest(norms, count, most).repeat(1, channels), delta, 0)
 
 
 def into_l1(delta: Tensor, radius: PerImage) -> Tensor:

@@ -11,11 +11,14 @@ adversarial examples. ICLR 2025.
 
 ``lr`` falls from its first value to a tenth along half a cosine. The sparsest ``x + d`` that met
 the goal is kept. One forward and one backward pass per step.
+
+With ``unit="pixels"``, ``i`` runs over the pixels, ``D`` is their number, and ``|d_i|`` is the l2
+norm over the channels of a pixel. A pixel below ``tau`` is put back with all its channels.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 
@@ -40,7 +43,9 @@ class SigmaZero(Attack):
         sigma: How smooth the count is; smaller is sharper.
         threshold: The first ``tau``, where pixel values run from 0 to 1.
         threshold_rate: How far ``tau`` moves in a step, ``t``, as a share of the learning rate.
-        stop_at: Stop an image once it needs at most this many elements; None to go on.
+        unit: What is counted: "elements" (channel values), as in the paper, or "pixels" (all
+            channels of a pixel together).
+        stop_at: Stop an image once it needs at most this many units; None to go on.
     """
 
     card: ClassVar[Card] = Card(
@@ -59,8 +64,9 @@ class SigmaZero(Attack):
             "The update is worked out in single precision at least.",
             "The learning rate follows the authors' code; adv-lib's follows the schedule one "
             "step late.",
-            "`stop_at` is ours: an image leaves the batch once it needs no more elements than "
-            "that.",
+            '`unit="pixels"` is ours: the smooth count and the threshold take the l2 norm of each '
+            "pixel over its channels.",
+            "`stop_at` is ours: an image leaves the batch once it needs no more units than that.",
         ),
     )
 
@@ -69,14 +75,15 @@ class SigmaZero(Attack):
     sigma: float = setting(1e-3, above=0)
     threshold: float = setting(0.3, least=0, most=1)
     threshold_rate: float = setting(0.01, least=0, most=1)
+    unit: Literal["elements", "pixels"] = "elements"
     stop_at: int | None = setting(None, least=1)
 
     def facts(self) -> Card:
-        return replace(self.card, max_forwards=self.steps, max_backwards=self.steps)
+        return replace(self.card, unit=self.unit, max_forwards=self.steps, max_backwards=self.steps)
 
     def __call__(self, problem: Problem) -> Images:
         best, rows = Best(problem.images), torch.arange(len(problem), device=problem.images.device)
-        units = Units("elements")
+        units = Units(self.unit)
         precise = torch.promote_types(problem.images.dtype, torch.float32)  # Adam needs that much
         clean = problem.images.to(precise)
         adv, tau = clean, clean.new_full((len(clean), 1, 1, 1), self.threshold)
@@ -103,7 +110,7 @@ class SigmaZero(Attack):
             adv = (adv - rate * adam.step(slope)).clamp(0, 1)
             drift = self.threshold_rate * next_rate  # as in the authors' code
             tau = (tau + torch.where(met.view(-1, 1, 1, 1), drift, -drift)).clamp(0, 1)
-            adv = torch.where((adv - clean).abs() < tau, clean, adv)
+            adv = torch.where(units.norms(adv - clean) < tau, clean, adv)
         return best.images
 
 

@@ -57,12 +57,14 @@ def _document(cls: "type[Attack]") -> dict[str, Any]:
 
 
 def _print_list(attacks: "list[type[Attack]]") -> None:
+    from pinprick.attacks.card import norm_and_units
+
     columns = ("name", "title", "norm", "kind", "needs", "targeted", "mask", "random", "paper")
     rows = []
     for cls in attacks:
         card = cls().facts()
         marks = ("yes" if fact else "-" for fact in (card.targeted, card.masked, card.random))
-        norm = f"{card.norm}, {card.unit}" if card.unit else card.norm
+        norm = norm_and_units(cls)
         rows.append((card.name, card.title, norm, card.kind, card.access, *marks, card.paper))
     print_table(columns, rows)
     named = [f"{cls.card.name} {', '.join(cls.presets)}" for cls in attacks if cls.presets]
@@ -72,12 +74,12 @@ def _print_list(attacks: "list[type[Attack]]") -> None:
 
 def _print_page(cls: "type[Attack]") -> None:
     from pinprick.attacks.build import describe
+    from pinprick.attacks.card import norm_and_units
     from pinprick.attacks.papers import PAPERS
     from pinprick.settings import meanings_of, ranges_of
 
     attack = cls()
     card, meanings, ranges = attack.facts(), meanings_of(cls), ranges_of(cls)
-    norm = f"{card.norm}, counted in {card.unit}" if card.unit else card.norm
     typer.echo(f"{card.title} ({card.name}, revision {card.revision})")
     if (paper := PAPERS.get(card.name)) is not None:
         typer.echo(
@@ -90,7 +92,7 @@ def _print_page(cls: "type[Attack]") -> None:
     )
     yes = {True: "yes", False: "no"}
     facts = (
-        ("keeps small", norm),
+        ("keeps small", norm_and_units(cls)),
         ("kind", card.kind),
         ("needs", card.access),
         ("targets", yes[card.targeted]),

@@ -27,6 +27,12 @@ class Units:
         """The largest value of each unit."""
         return (values if self.unit == "elements" else values.amax(dim=1)).flatten(1)
 
+    def norms(self, values: Tensor) -> Tensor:
+        """The l2 norm of each unit, repeated for all its elements."""
+        if self.unit == "elements" or values.shape[1] == 1:
+            return values.abs()
+        return values.square().sum(dim=1, keepdim=True).sqrt().expand_as(values)
+
     def spread(self, units: Tensor, images: Images) -> Tensor:
         """The value of each unit, repeated for all its elements, in the shape of ``images``."""
         batch, _, height, width = images.shape

@@ -3,26 +3,25 @@
 import re
 
 from pinprick.attacks import ATTACKS
-from pinprick.attacks.card import Card
+from pinprick.attacks.card import Attack, Card, norm_and_units
 
 _COLUMNS = ("name", "attack", "keeps small", "kind", "targets", "passes at most", "paper")
-_NORMS = {"l0": "l0", "l1": "l1", "l2": "l2", "linf": "l∞"}
 _SECTION = re.compile(r"(?<=<!-- differences -->\n).*?(?=<!-- end of differences -->)", re.DOTALL)
 
 
 def attack_table(pages: str = "") -> str:
     """One line per attack with its default settings; ``pages`` is the folder of their pages."""
     lines = [_COLUMNS, ("---",) * len(_COLUMNS)]
-    lines += [_cells(cls().facts(), pages) for cls in ATTACKS.values()]
+    lines += [_cells(cls, pages) for cls in ATTACKS.values()]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def _cells(card: Card, pages: str) -> tuple[str, ...]:
-    norm = _NORMS[card.norm]
+def _cells(cls: type[Attack], pages: str) -> tuple[str, ...]:
+    card = cls().facts()
     return (
         f"[`{card.name}`]({pages}{card.name}.md)",
         card.title,
-        f"{norm}, {card.unit}" if card.unit else norm,
+        norm_and_units(cls).replace("linf", "l∞"),
         card.kind,
         "yes" if card.targeted else "no",
         _passes(card),
