@@ -300,7 +300,7 @@ def test_polishing_that_is_cut_off_is_said(
     monkeypatch.setattr("pinprick.explain.explain_result.POLISH_PASSES", 3)
     shell = run("explain", picture, *GREEDY, *FEW)
     stopped = "\npolishing stopped after 3 forward passes in"
-    assert f"{stopped} 1 of 1 images: all changed pixels are needed\n" in shell.out  # all tried
+    assert f"{stopped} 1 of 1 images: each changed pixel is needed\n" in shell.out  # all tried
     monkeypatch.setattr(
         "pinprick.explain.noise.explain_noise.spare_pixels", lambda a, met, _: -met.long()
     )
@@ -383,3 +383,25 @@ def test_limits_hold_for_the_attack_that_is_explained(run: Run, picture: Path) -
     document = json.loads(shell.out)
     assert document["attack"]["limits"] == {"max_forwards": 7, "max_seconds": 60.0}
     assert "limits" not in json.loads(run(*arguments).out)["attack"]
+
+
+def test_pixels_are_minimised_unless_the_unit_is_given(run: Run, picture: Path) -> None:
+    """Eleven pixels are needed; of elements 21, which may lie in as many pixels."""
+    arguments = ("explain", picture, "--model", "cli_test_models:colours", "--layer", "none")
+    given = ("--attack", "sigma_zero", "--option", "steps=100", "--figures", "0")
+    usual = run(*arguments, *given)
+    assert "minimises" not in usual.out
+    document = json.loads(Path("pinprick-out/explanation.json").read_text())
+    assert document["unit"] == document["attack"]["unit"] == "pixels"
+    assert document["images"][0]["l0_pixels"] in (11, 12)
+    other = run(*arguments, *given, "--option", "unit=elements")
+    assert "sigma_zero minimises elements, not pixels\n" in other.out
+    document = json.loads(Path("pinprick-out/explanation.json").read_text())
+    assert document["images"][0]["l0_pixels"] > 12
+    assert document["images"][0]["explanation"]["spare_pixels"] == 0  # none can be put back alone
+
+
+def test_an_attack_without_the_choice_is_named(run: Run, picture: Path) -> None:
+    arguments = ("explain", picture, "--model", "cli_test_models:colours", "--layer", "none")
+    shell = run(*arguments, "--attack", "sparsefool", "--figures", "0")
+    assert "sparsefool minimises elements, not pixels\n" in shell.out

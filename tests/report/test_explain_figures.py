@@ -414,7 +414,7 @@ def test_an_image_that_needed_no_attack_is_not_called_adversarial(
 @pytest.mark.parametrize(
     ("spare", "words"),
     [
-        (0, "all needed"),
+        (0, "each needed"),
         (2, "2 not needed"),
         (None, "at most 2 not needed (not all were tried)"),
     ],

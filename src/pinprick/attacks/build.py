@@ -6,7 +6,8 @@ also come as text from the shell ("8/255", "none", "true", "5,10"). An attack he
 """
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal, cast
 
 from pinprick.attacks import find_attack
 from pinprick.attacks.card import Attack
@@ -35,6 +36,13 @@ def build_quick(name: str) -> Attack:
     """The attack of this name under its quick preset, or as it is where it has none."""
     quick = "quick" in find_attack(name).presets
     return build({"name": name, "preset": "quick"} if quick else name)
+
+
+def with_unit(attack: Attack, unit: Literal["elements", "pixels"]) -> Attack:
+    """The attack counting this unit; the attack itself if its settings leave no choice."""
+    if attack.facts().unit is None or "unit" not in types_of(type(attack)):
+        return attack
+    return cast(Attack, replace(cast(Any, attack), unit=unit))
 
 
 def describe(attack: Attack) -> dict[str, Any]:

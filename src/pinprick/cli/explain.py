@@ -127,13 +127,14 @@ def main(
     with the effects of each group of pixels, and explanation.json with every number. With --data
     it also prints shares over all images.
 
-    The attack pinprick has effort=fast here, unless there is a --target, or --option sets effort.
-    Pixels that are not needed are put back before anything is explained.
+    Attacks that can count pixels do so here, unless --option sets unit. The attack pinprick has
+    effort=fast, unless there is a --target, or --option sets effort. Pixels that are not needed are
+    put back before anything is explained.
 
     The exit status is 0 when all is done. It is 2 when something needs fixing, such as a file that
     is no picture, or a service that stops answering; what was found is shown all the same.
     """
-    from pinprick.attacks.build import build
+    from pinprick.attacks.build import build, with_unit
     from pinprick.jobs.attack_group import RunOptions
     from pinprick.jobs.explain import explain_pictures
 
@@ -141,8 +142,9 @@ def main(
         images, data, root, limit, label, target, mask=mask, by_number=labels_by_number
     )
     console = Console(quiet=quiet)
+    spec = options.read_attack(attack, option or [], quick=target is None)
     outcome = explain_pictures(
-        build(options.read_attack(attack, option or [], quick=target is None)),
+        build(spec) if "unit" in spec else with_unit(build(spec), "pixels"),
         model,
         source,
         out,
@@ -189,7 +191,10 @@ def _print(outcome: "ExplainOutcome") -> None:
     typer.echo(
         "obscuring: fall of the true class's score; leading: rise of the other class's score"
     )
-    typer.echo("scores are logits minus their mean; not needed: pixels that can be put back")
+    typer.echo("scores are logits minus their mean")
+    typer.echo("not needed: pixels that can be put back alone; fewer other pixels may fool, too")
+    if outcome.document["unit"] == "elements":
+        typer.echo(f"{outcome.document['attack']['name']} minimises elements, not pixels")
     polished = _polish_words([picture.explanation for picture in pictures])
     if polished:
         typer.echo(polished)
@@ -266,7 +271,7 @@ def _polish_words(explanations: "Sequence[Explanation]") -> str:
     if not cut_off:
         return f"polishing finished: n = {len(polished)} images" if polished else ""
     most = max(one.most_spare_pixels or 0 for one in cut_off)
-    rest = f"at most {most} pixels are not needed" if most else "all changed pixels are needed"
+    rest = f"at most {most} pixels are not needed" if most else "each changed pixel is needed"
     return (
         f"polishing stopped after {POLISH_PASSES} forward passes in {len(cut_off)} of "
         f"{len(polished)} images: {rest}"

@@ -99,7 +99,7 @@ def explain_pictures(
     groups, total = read_groups(source, chosen, classifier, progress)
     drawn = choose_figures(figures, total, dataset=chosen is not None, seed=run.seed)
 
-    title = f"{attack.card.title} on {classifier.name}"
+    title, unit = f"{attack.card.title} on {classifier.name}", attack.facts().unit
     data = None if chosen is None else chosen.description
     mask = None if source.mask is None else str(source.mask)
     time_left = TimeLeft(run.max_seconds)
@@ -134,7 +134,15 @@ def explain_pictures(
                         explained, records, classifier, out, title=title, figures=here
                     )
                     make = partial(
-                        _document, explained, pictures, unreadable, classifier, settings, data, mask
+                        _document,
+                        explained,
+                        pictures,
+                        unreadable,
+                        classifier,
+                        settings,
+                        data,
+                        mask,
+                        unit,
                     )
                     file.update(make)
                     advance(len(explained))
@@ -208,6 +216,7 @@ def _document(
     settings: NoiseSettings,
     data: str | None,
     mask: str | None,
+    unit: str | None,
     totals: Totals | None = None,
 ) -> dict[str, Any]:
     """Every number of the pictures so far; ``explained`` is the latest batch."""
@@ -215,6 +224,7 @@ def _document(
     return {
         "format": 2,
         "attack": result.attack,
+        "unit": unit,
         "model": result.model,
         "data": data,
         "mask": mask,

@@ -148,7 +148,7 @@ def _headline(row: Row, explanation: Explanation) -> str:
     amount = f"{pixels} changed pixel{'s' if pixels != 1 else ''}"
     amount += f" in {groups} group{'s' if groups != 1 else ''}"
     spare = (
-        f", {explanation.spare_pixels} not needed" if explanation.spare_pixels else ", all needed"
+        f", {explanation.spare_pixels} not needed" if explanation.spare_pixels else ", each needed"
     )
     if explanation.spare_pixels is None:
         most = explanation.most_spare_pixels
