@@ -128,3 +128,33 @@ def test_limits_hold_for_each_attack(run: Run, picture: Path) -> None:
     assert document["limits"] == {"max_forwards": 2, "max_backwards": None, "max_seconds": None}
     shell = run(*arguments, "--max-seconds", "0")
     assert "out of time: 0 of 2 cut short, 2 not attacked" in shell.out
+
+
+def test_counts_of_the_other_unit_are_marked(run: Run, picture: Path) -> None:
+    arguments = ("compare", picture, *MODEL, "--attacks", "greedy,sparsefool,jsma,fgsm")
+    shell = run(*arguments)
+    pixels, elements, others, dense = (
+        line.split("passes")[0] for line in shell.out.splitlines() if "brick" in line
+    )
+    assert "11 (17 %) " in pixels
+    assert pixels.count("†") == 1
+    assert pixels.index("†") > pixels.index("11 (17 %)") + len("11 (17 %)")
+    for line in (elements, others):
+        assert line.index("†") < line.index(" %)", line.index(" %)") + 1)
+    assert "†" not in dense
+    assert "† sparsefool and jsma count elements: their pixels are not kept small\n" in shell.out
+    assert "† greedy counts pixels: its elements are not kept small\n" in shell.out
+    document = json.loads(run(*arguments, "--json").out)
+    units = [column["unit"] for column in document["images"][0]["attacks"]]
+    assert units == ["pixels", "elements", "elements", None]
+
+
+def test_seconds_say_whether_they_are_shares_of_a_batch(run: Run, picture: Path) -> None:
+    Image.new("RGB", (8, 8), (50, 100, 150)).save("sea.png")
+    alone, together = (
+        run("compare", picture, "sea.png", *MODEL, "--attacks", "fgsm", "--batch-size", size)
+        for size in ("1", "2")
+    )
+    assert "seconds:" not in alone.out
+    line = "seconds: time of the batch divided by its attacked images, up to 2 together; "
+    assert f"{line}--batch-size 1 times each image\n" in together.out

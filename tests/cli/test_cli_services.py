@@ -194,7 +194,7 @@ def test_a_comparison_shows_the_attacks_that_were_done(run: Run, tmp_path: Path)
     shell = run("compare", "set", "--model", "cli_test_services:tired_36", *attacks)
     assert shell.status == 2
     assert shell.err.splitlines()[-1].startswith("pinprick: service did not answer in ")
-    assert shell.out.partition("Fooling rate")[0].count("sparse_rs") == 4
+    assert shell.out.partition("Fooling rate")[0].count("sparse_rs, ") == 4
     assert "brusle" not in shell.out
     document = json.loads((tmp_path / "pinprick-out" / "compare.json").read_text())
     assert [len(row["attacks"]) for row in document["images"]] == [1] * 4
@@ -214,7 +214,7 @@ def test_a_comparison_goes_on_too(run: Run) -> None:
     shell = run("compare", "set", "--model", "cli_test_services:picky", *attacks, *judged)
     assert shell.status == 2
     assert "b.png" not in shell.err
-    assert shell.out.partition("Fooling rate")[0].count("sparse_rs") == 3
+    assert shell.out.partition("Fooling rate")[0].count("sparse_rs, ") == 3
 
 
 def test_a_service_that_is_down_is_one_line(run: Run) -> None:

@@ -1,6 +1,7 @@
 """Figures have the panels they should, and even one changed pixel can be seen in them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -19,7 +20,7 @@ from pinprick.report.compare_figure import Column, compare_figure
 from pinprick.report.drawing import draw_changes
 from pinprick.report.png import read_png, save_figure, save_png
 from pinprick.report.row import Prediction, Row, make_rows
-from pinprick.report.words import amount, duration
+from pinprick.report.words import amount, duration, time_words
 from pinprick.types import Picture
 
 Made = tuple[Row, Picture, Picture]
@@ -68,7 +69,8 @@ def test_the_compare_figure_has_a_column_for_each_attack(make: Callable[..., Mad
         pixels, elements, seconds = axes.get_xlabel().split("\n")
         assert pixels == amount(row.l0_pixels, "pixels", row.l0_pixels_percent)
         assert elements == amount(row.l0_elements, "elements", row.l0_elements_percent)
-        assert seconds == duration(row.seconds)
+        assert seconds == f"{duration(row.seconds)} (share of batch)"
+    assert time_words(replace(first, batch_size=1)) == duration(first.seconds)
     assert not below[0].axison
 
 

@@ -13,6 +13,7 @@ from pinprick.cli.console import (
     label_words,
     print_label_note,
     print_out_of_time,
+    print_seconds_note,
     print_summary,
     print_summary_of_several,
     print_table,
@@ -143,6 +144,7 @@ def _print(outcome: "AttackOutcome") -> None:
     correct = [row for row in rows if row.correct]
     fooled = sum(row.success for row in correct)
     typer.echo(f"fooled {fooled} of {len(correct)} images that were classified correctly")
+    print_seconds_note(rows)
     print_out_of_time(rows)
     _print_start(rows, outcome.document["attack"].get("started_from"))
     _print_robust_accuracy(outcome.document["robust_accuracy"])

@@ -13,6 +13,7 @@ from pinprick.cli.console import (
     label_words,
     print_label_note,
     print_out_of_time,
+    print_seconds_note,
     print_summary,
     print_summary_of_several,
     print_table,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _LIMIT = 16  # images of a dataset by default, each of which gets a figure
 _PICTURE = ("picture", "label", "before", "attack", "after")
+_OTHER = "†"  # behind a count of the unit that the attack does not count
 _COUNTS = (">pixels", ">elements", ">passes", ">seconds", "outcome")
 
 
@@ -75,7 +77,9 @@ def main(
     Prints a table and, of several pictures, a summary with intervals and paired tests. Writes to a
     folder: a figure per picture with one column per attack, compare.json with every number, and
     summary.json. With --seeds there is such a folder per seed, and the summary is over all seeds.
-    Of a dataset the first 16 images are used, unless --limit is given.
+    Of a dataset the first 16 images are used, unless --limit is given. An attack keeps elements or
+    pixels small; its count of the other unit has a mark. Some attacks can do either, as with
+    --option sigma_zero.unit=pixels.
 
     The exit status is 0 when all is done. It is 2 when something needs fixing, such as a file that
     is no picture, or a service that stops answering; what was found is shown all the same.
@@ -148,20 +152,34 @@ def _print(comparisons: "Sequence[Comparison]") -> None:
             for column in comparison.columns
         ],
     )
-    print_out_of_time([column.row for one in comparisons for column in one.columns])
+    columns = [column for one in comparisons for column in one.columns]
+    _print_unit_note(columns)
+    print_seconds_note([column.row for column in columns])
+    print_out_of_time([column.row for column in columns])
     print_label_note([comparison.record for comparison in comparisons])
+
+
+def _print_unit_note(columns: "Sequence[Column]") -> None:
+    """What the mark of a count means, if there is one."""
+    for other, unit in (("pixels", "elements"), ("elements", "pixels")):
+        names = list(dict.fromkeys(one.name for one in columns if one.counts_other == other))
+        if names:
+            counts, its = ("counts", "its") if len(names) == 1 else ("count", "their")
+            who = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+            typer.echo(f"{_OTHER} {who} {counts} {unit}: {its} {other} are not kept small")
 
 
 def _cells(column: "Column") -> tuple[str, ...]:
     from pinprick.report.words import outcome_words, prediction_words, share
 
     row = column.row
+    marks = {unit: _OTHER if column.counts_other == unit else "" for unit in ("pixels", "elements")}
     return (
         column.headed(column.name),
         prediction_words(row.adversarial),
         *(() if column.judged is None else (prediction_words(column.judged),)),
-        f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",
-        f"{row.l0_elements} ({share(row.l0_elements_percent)})",
+        f"{row.l0_pixels} ({share(row.l0_pixels_percent)}){marks['pixels']}",
+        f"{row.l0_elements} ({share(row.l0_elements_percent)}){marks['elements']}",
         f"{row.forwards} + {row.backwards}",
         f"{row.seconds:.2f}",
         outcome_words(row),

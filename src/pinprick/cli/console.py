@@ -136,6 +136,16 @@ def print_summary_of_several(summary: "Summary") -> None:
         typer.echo(f"\n{summary.text()}")
 
 
+def print_seconds_note(rows: "Sequence[Row]") -> None:
+    """That seconds are shares of a batch, if images were attacked together."""
+    largest = max((row.batch_size for row in rows), default=1)
+    if largest > 1:
+        typer.echo(
+            f"seconds: time of the batch divided by its attacked images, up to {largest} together; "
+            "--batch-size 1 times each image"
+        )
+
+
 def end(failure: PinprickError | None, unreadable: "Sequence[Unreadable]") -> None:
     """Exit with status 2 if a job failed or left files out; all it found is shown by now."""
     if failure is not None:

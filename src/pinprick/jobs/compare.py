@@ -72,6 +72,7 @@ class Comparison:
                 {
                     "attack": column.name,
                     "settings": column.settings,
+                    "unit": column.unit,
                     **plain(column.row),
                     "judge": None if column.judged is None else plain(column.judged),
                 }
@@ -195,8 +196,9 @@ def _add_columns(
     adv = result.adversarial
     judged = [None] * len(adv) if judge is None else _judge(judge, adv)
     rows, settings = make_rows(result, model), settings_in_words(attack)
+    unit = attack.facts().unit
     for comparison, row, image, other in zip(comparisons, rows, adv, judged, strict=True):
-        column = Column(attack.card.name, attack.card.title, row, image, other, settings)
+        column = Column(attack.card.name, attack.card.title, row, image, other, settings, unit)
         comparison.columns.append(column)
 
 

@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from pinprick.report.drawing import draw_changes, draw_picture, write_around
 from pinprick.report.row import Row
-from pinprick.report.words import changed, duration, outcome_words, prediction_below
+from pinprick.report.words import changed, outcome_words, prediction_below, time_words
 from pinprick.types import Picture
 
 
@@ -24,6 +24,6 @@ def attack_figure(row: Row, clean: Picture, adv: Picture, *, title: str) -> Figu
 
 
 def _outcome(row: Row) -> str:
-    time = "" if row.skipped else f" in {duration(row.seconds)}"
+    time = "" if row.skipped else f" in {time_words(row)}"
     goal = "" if row.target_name is None else f"; target {row.target_name}"
     return f"{outcome_words(row)}{time}{goal}"

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from pinprick.report.drawing import draw_changes, draw_picture, write_around
 from pinprick.report.row import Prediction, Row
-from pinprick.report.words import changed, duration, folded, outcome_words, prediction_below
+from pinprick.report.words import changed, folded, outcome_words, prediction_below, time_words
 from pinprick.types import Picture
 
 
@@ -22,6 +22,7 @@ class Column:
         adv: The adversarial image.
         judged: Prediction of another model for it; None without one.
         settings: Settings of the attack that differ from the default, as text.
+        unit: What the attack counts, "elements" or "pixels"; None if neither.
     """
 
     name: str
@@ -30,6 +31,14 @@ class Column:
     adv: Picture
     judged: Prediction | None = None
     settings: str = ""
+    unit: str | None = None
+
+    @property
+    def counts_other(self) -> str:
+        """The unit that the attack does not count; empty for grey images, where both agree."""
+        if self.unit is None or len(self.adv) == 1:
+            return ""
+        return "elements" if self.unit == "pixels" else "pixels"
 
     def headed(self, name: str) -> str:
         """The name, followed by the settings if there are any."""
@@ -59,4 +68,4 @@ def compare_figure(
 def _caption(row: Row) -> str:
     """Changed pixels and elements, the time, and why the attacked model is not fooled, if so."""
     failed = "" if row.success and not row.skipped else f"\n{folded(outcome_words(row), 30)}"
-    return f"{changed(row)}\n{duration(row.seconds)}{failed}"
+    return f"{changed(row)}\n{time_words(row)}{failed}"

@@ -75,6 +75,11 @@ def duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.0f} s"
 
 
+def time_words(row: Row) -> str:
+    """For instance "0.52 s"; it says so where this is a share of the time of a batch."""
+    return f"{duration(row.seconds)}{' (share of batch)' if row.batch_size > 1 else ''}"
+
+
 def fitted(text: str, width: int) -> str:
     """Broken into lines between words; a word wider than ``width`` loses its middle."""
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
