@@ -48,6 +48,16 @@ def save_result(result: AttackResult, path: str | Path) -> None:
         save_file(_apart(tensors), place, metadata={"pinprick": json.dumps(header)})
 
 
+def is_result(path: str | Path) -> bool:
+    """Whether the file begins like one that ``save_result`` writes; no picture does."""
+    try:
+        with Path(path).open("rb") as file:
+            length, brace = int.from_bytes(file.read(8), "little"), file.read(1)
+            return brace == b"{" and length <= Path(path).stat().st_size
+    except OSError:
+        return False
+
+
 def load_result(path: str | Path) -> AttackResult:
     """The result that ``save_result`` wrote to ``path``, on the CPU."""
     try:

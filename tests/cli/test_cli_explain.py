@@ -15,7 +15,7 @@ from pinprick.explain.noise.changes import load_changes, rebuild
 from pinprick.explain.noise.explanation import Explanation
 from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.explain.noise.totals import Totals
-from pinprick.jobs.explain import choose_figures
+from pinprick.jobs.explain_batches import choose_figures
 from pinprick.report.png import read_png
 from pinprick.zoo.prepare import short_side_and_crop
 

@@ -61,7 +61,8 @@ def main(
     save: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write the result with all images to this file, for --start."
+            metavar="FILE",
+            help="Write the result with all images to this file, for --start and `explain`.",
         ),
     ] = None,
     max_forwards: options.MaxForwards = None,

@@ -1,7 +1,8 @@
-"""``pinprick explain``: attack pictures, and show what each changed pixel does."""
+"""``pinprick explain``: show what each changed pixel of an attack or a saved result does."""
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,10 +16,11 @@ from pinprick.cli.console import (
     print_label_note,
     print_table,
 )
+from pinprick.errors import BadInput
 
 if TYPE_CHECKING:
     from pinprick.explain.noise.explanation import Explanation
-    from pinprick.jobs.explain import ExplainOutcome
+    from pinprick.jobs.explain_batches import ExplainOutcome
     from pinprick.jobs.explain_files import ExplainedPicture
 
 # Columns and their widths: with 3 between columns and 1 at the edges, a table has 100 columns.
@@ -35,9 +37,39 @@ _EXPLAINED = (
 _LINES = 40  # a longer table is cut
 
 
+_ATTACKING = (  # options that a saved result leaves nothing to
+    "attack",
+    "option",
+    "label",
+    "target",
+    "mask",
+    "max_forwards",
+    "max_backwards",
+    "max_seconds",
+    "batch_size",
+)
+
+
 def main(
-    images: options.Pictures = None,
-    model: options.ModelName = options.DEFAULT_MODEL,
+    context: typer.Context,
+    images: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RESULT] [IMAGES]",
+            help="Picture files or folders of them; by default the photographs of the demo. Or a "
+            "file that `pinprick attack --save` wrote, which is explained without an attack.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"The model; `pinprick models` lists them. By default {options.DEFAULT_MODEL}, or "
+            "the model of RESULT.",
+            show_default=False,
+        ),
+    ] = None,
     attack: options.AttackName = options.DEFAULT_ATTACK,
     option: options.AttackOptions = None,
     data: options.Data = None,
@@ -131,41 +163,66 @@ def main(
     effort=fast, unless there is a --target, or --option sets effort. Pixels that are not needed are
     put back before anything is explained.
 
+    With RESULT nothing is attacked. The model must give the saved logits. Pictures or --data after
+    RESULT give the names of the images, and must be those that were attacked.
+
     The exit status is 0 when all is done. It is 2 when something needs fixing, such as a file that
     is no picture, or a service that stops answering; what was found is shown all the same.
     """
     from pinprick.attacks.build import build, with_unit
     from pinprick.jobs.attack_group import RunOptions
     from pinprick.jobs.explain import explain_pictures
+    from pinprick.jobs.explain_saved import explain_saved
 
+    console = Console(quiet=quiet)
+    saved, images = _split_off_result(images or [])
     source = options.read_source(
         images, data, root, limit, label, target, mask=mask, by_number=labels_by_number
     )
-    console = Console(quiet=quiet)
-    spec = options.read_attack(attack, option or [], quick=target is None)
-    outcome = explain_pictures(
-        build(spec) if "unit" in spec else with_unit(build(spec), "pixels"),
-        model,
-        source,
-        out,
-        run=RunOptions(
+    if saved is not None:
+        _refuse_given(context, saved)
+        outcome = explain_saved(
+            saved,
+            out,
+            model=model,
+            source=source if images or data is not None else None,
             seed=seed,
-            batch_size=batch_size,
-            max_forwards=max_forwards,
-            max_backwards=max_backwards,
-            max_seconds=max_seconds,
-        ),
-        grouping=grouping,
-        error=error,
-        max_pairs=max_pairs,
-        polish=polish,
-        layer=layer,
-        method=method,
-        figures=figures,
-        device=device,
-        trust=trust,
-        progress=console,
-    )
+            grouping=grouping,
+            error=error,
+            max_pairs=max_pairs,
+            polish=polish,
+            layer=layer,
+            method=method,
+            figures=figures,
+            device=device,
+            trust=trust,
+            progress=console,
+        )
+    else:
+        spec = options.read_attack(attack, option or [], quick=target is None)
+        outcome = explain_pictures(
+            build(spec) if "unit" in spec else with_unit(build(spec), "pixels"),
+            model or options.DEFAULT_MODEL,
+            source,
+            out,
+            run=RunOptions(
+                seed=seed,
+                batch_size=batch_size,
+                max_forwards=max_forwards,
+                max_backwards=max_backwards,
+                max_seconds=max_seconds,
+            ),
+            grouping=grouping,
+            error=error,
+            max_pairs=max_pairs,
+            polish=polish,
+            layer=layer,
+            method=method,
+            figures=figures,
+            device=device,
+            trust=trust,
+            progress=console,
+        )
     if json:
         print_json(outcome.document)
     else:
@@ -174,6 +231,27 @@ def main(
     files = "figures and explanation.json are" if drawn else "explanation.json is"
     console.remark(f"{files} in {out}")
     end(outcome.failure, outcome.unreadable)
+
+
+def _split_off_result(paths: list[Path]) -> tuple[Path | None, list[Path]]:
+    """The saved result among the paths, if there is one, and the other paths."""
+    from pinprick.result_file import is_result
+
+    saved = [path for path in paths if path.suffix == ".safetensors" or is_result(path)]
+    if len(saved) > 1:
+        raise BadInput(f"explain takes one saved result, got {', '.join(map(str, saved))}")
+    return (saved[0] if saved else None), [path for path in paths if path not in saved]
+
+
+def _refuse_given(context: typer.Context, saved: Path) -> None:
+    """Raise ``BadInput`` where options of an attack are given for a saved result."""
+    for name in _ATTACKING:
+        where = context.get_parameter_source(name)
+        if where is not None and where.name == "COMMANDLINE":
+            raise BadInput(
+                f"{saved} is explained as it is, without an attack; "
+                f"leave --{name.replace('_', '-')} out"
+            )
 
 
 def _print(outcome: "ExplainOutcome") -> None:
@@ -193,7 +271,10 @@ def _print(outcome: "ExplainOutcome") -> None:
     )
     typer.echo("scores are logits minus their mean")
     typer.echo("not needed: pixels that can be put back alone; fewer other pixels may fool, too")
-    if outcome.document["unit"] == "elements":
+    grey = all(
+        one.row.l0_elements_percent == one.row.l0_pixels_percent for one in pictures
+    )  # then both units agree
+    if outcome.document["unit"] == "elements" and not grey:
         typer.echo(f"{outcome.document['attack']['name']} minimises elements, not pixels")
     polished = _polish_words([picture.explanation for picture in pictures])
     if polished:

@@ -18,7 +18,7 @@ from pinprick.errors import BadInput, one_line
 _WHITE = (255, 255, 255, 255)
 _DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # integers of more than 8 bits
 
-LabelFrom = Literal["given", "known", "data", "model"]
+LabelFrom = Literal["given", "known", "data", "result", "model"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PictureRecord:
         path: The file, or the dataset and index, that it was read from.
         label: Its class as the model numbers them; None until a model has been asked.
         label_from: Where the label is from: "given" by the user, "known" from the folder or the
-            demo, the "data" set, or the clean prediction of the "model".
+            demo, the "data" set, a saved "result", or the clean prediction of the "model".
         label_name: Name of its class, in words or as a synset of ImageNet; empty if unknown.
         remark: What had to be decided while it was read; empty if nothing.
     """

@@ -10,6 +10,7 @@ from torch import nn
 
 from pinprick.attacks import ATTACKS
 from pinprick.attacks.build import build
+from pinprick.attacks.card import Card
 from pinprick.errors import BadInput
 from pinprick.explain.class_scores import rivals
 from pinprick.explain.maps.class_maps import MapMethod, class_maps
@@ -76,7 +77,8 @@ def explain_result(
         raise BadInput("the result holds no image to explain")
     classifier = as_classifier(model)
     if polished is None:
-        polished = _is_sparse(result)
+        facts = facts_of(result)
+        polished = facts is None or facts.norm == "l0"
     if polished:
         result = polish(result, classifier, unit="pixels", max_forwards=POLISH_PASSES)
     elif result.noise is None:
@@ -113,9 +115,9 @@ def explain_result(
     )
 
 
-def _is_sparse(result: AttackResult) -> bool:
-    """Whether the attack minimises the number of changes; assumed of an unknown attack."""
+def facts_of(result: AttackResult) -> Card | None:
+    """The card of the attack under its settings; None if the attack is unknown here."""
     if result.attack.get("name") not in ATTACKS:
-        return True
+        return None
     settings = {key: value for key, value in result.attack.items() if key not in _NOT_SETTINGS}
-    return build(settings).facts().norm == "l0"
+    return build(settings).facts()

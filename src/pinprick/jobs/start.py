@@ -33,7 +33,7 @@ def open_start(start: str, source: PictureSource, *, seed: int) -> Start:
     """
     if start != _DATA:
         result = load_result(start)
-        return lambda group, model: _rows_of_result(result, group, start)
+        return lambda group, model: rows_of_result(result, group, start)
     if source.data is None or source.target is None:
         raise BadInput("--start data takes images of the class of --target from the set of --data")
     subset = parse(source.data)
@@ -42,13 +42,13 @@ def open_start(start: str, source: PictureSource, *, seed: int) -> Start:
     return lambda group, model: _images_of_target(whole, group, model, seed, by_number=by_number)
 
 
-def _rows_of_result(result: AttackResult, group: PictureGroup, name: str) -> AttackResult:
+def rows_of_result(result: AttackResult, group: PictureGroup, name: str) -> AttackResult:
     """The rows of a saved result that belong to the pictures, by their ids."""
     row_of = {number: row for row, number in enumerate(result.ids.tolist())}
     for number, record in zip(group.ids.tolist(), group.records, strict=True):
         if number not in row_of:
             raise BadInput(
-                f"the start {name} has {len(result)} images, but not {record.name}; "
+                f"{name} has {len(result)} images, but not {record.name}; "
                 "it must be of the same pictures"
             )
     rows = [row_of[number] for number in group.ids.tolist()]
