@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pinprick.explain.noise.explanation import Explanation
     from pinprick.explain.noise.settings import NoiseSettings
     from pinprick.goal import Goal, least_likely
+    from pinprick.jobs.draw import draw_attack, draw_comparison, draw_effects, draw_explanation
     from pinprick.model import Classifier, Model
     from pinprick.polishing import polish
     from pinprick.problem import Problem
@@ -76,6 +77,10 @@ _HOME = {
     "check_model": "checks",
     "check_result": "checks",
     "describe": "attacks.build",
+    "draw_attack": "jobs.draw",
+    "draw_comparison": "jobs.draw",
+    "draw_effects": "jobs.draw",
+    "draw_explanation": "jobs.draw",
     "explain_noise": "explain.noise.explain_noise",
     "explain_result": "explain.explain_result",
     "find_attack": "attacks",
@@ -128,6 +133,10 @@ __all__ = [
     "check_model",
     "check_result",
     "describe",
+    "draw_attack",
+    "draw_comparison",
+    "draw_effects",
+    "draw_explanation",
     "explain_noise",
     "explain_result",
     "find_attack",

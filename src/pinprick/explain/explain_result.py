@@ -115,6 +115,13 @@ def explain_result(
     )
 
 
+def title_of(result: AttackResult) -> str:
+    """The attack and the model in words, as in "Greedy pixels on resnet18"."""
+    facts = facts_of(result)
+    attack = result.attack.get("name", "attack") if facts is None else facts.title
+    return f"{attack} on {result.model}"
+
+
 def facts_of(result: AttackResult) -> Card | None:
     """The card of the attack under its settings; None if the attack is unknown here."""
     if result.attack.get("name") not in ATTACKS:

@@ -8,7 +8,7 @@ import torch
 
 from pinprick.data.pictures import PictureRecord, Unreadable
 from pinprick.errors import BadInput, UnknownName, one_line
-from pinprick.explain.explain_result import facts_of
+from pinprick.explain.explain_result import facts_of, title_of
 from pinprick.explain.maps.class_maps import as_method
 from pinprick.explain.noise.explain_noise import check_scores
 from pinprick.jobs.device import load_on_device
@@ -103,12 +103,11 @@ def explain_saved(
         for record, label in zip(records, result.goal.labels.tolist(), strict=True)
     ]
     many = chosen is not None or (source is None and len(result) > FIGURES)
-    title = result.attack.get("name", "attack") if facts is None else facts.title
     return explain_batches(
         [(result.images, _batches(records, result))],
         classifier,
         out,
-        title=f"{title} on {classifier.name}",
+        title=title_of(result),
         facts={
             "unit": None if facts is None else facts.unit,
             "data": None if chosen is None else chosen.description,
