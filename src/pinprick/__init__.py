@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pinprick.result_file import load_result, save_result
     from pinprick.run import attack_batches, run_attack
     from pinprick.scores import score_model
+    from pinprick.threads import fast_threads
     from pinprick.worst_case import best_of
     from pinprick.zoo import load_model
     from pinprick.zoo.card import ModelCard
@@ -83,6 +84,7 @@ _HOME = {
     "draw_explanation": "jobs.draw",
     "explain_noise": "explain.noise.explain_noise",
     "explain_result": "explain.explain_result",
+    "fast_threads": "threads",
     "find_attack": "attacks",
     "find_layer": "explain.maps.layers",
     "gradcam": "explain.maps.class_maps",
@@ -139,6 +141,7 @@ __all__ = [
     "draw_explanation",
     "explain_noise",
     "explain_result",
+    "fast_threads",
     "find_attack",
     "find_layer",
     "gradcam",

@@ -113,6 +113,17 @@ BatchSize = Annotated[
         "else up to 256 at 32 x 32 and 64 at 224 x 224, halved until a GPU has room.",
     ),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        metavar="COUNT",
+        help="CPU threads. By default 1 or torch's own number, whichever a short test shows to be "
+        "faster, unless OMP_NUM_THREADS is set. The same result bit for bit needs the same COUNT.",
+        show_default=False,
+    ),
+]
 Device = Annotated[
     str,
     typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; auto takes a GPU if there is one."),

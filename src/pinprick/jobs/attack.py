@@ -10,7 +10,7 @@ from pinprick.attacks.card import Attack
 from pinprick.data.pictures import PictureRecord, Unreadable
 from pinprick.errors import BadInput, PinprickError
 from pinprick.files import writing
-from pinprick.jobs.attack_group import RunOptions, attack_group
+from pinprick.jobs.attack_group import RunOptions, attack_group, settle_threads
 from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
 from pinprick.jobs.output import IncrementalJson, open_out
 from pinprick.jobs.pictures import PictureSource, choose_data, list_unreadable, read_groups
@@ -24,6 +24,7 @@ from pinprick.report.row import Prediction, Row, make_rows, plain, predictions
 from pinprick.result import AttackResult, join
 from pinprick.result_file import save_result
 from pinprick.run import TimeLeft, logits_or_nan
+from pinprick.threads import restored_threads
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +84,7 @@ class AttackOutcome:
     failure: PinprickError | None
 
 
+@restored_threads()
 def attack_pictures(
     attack: Attack,
     model: str | Classifier,
@@ -106,7 +108,7 @@ def attack_pictures(
         model: A model, or the name of one.
         source: The pictures.
         out: The folder; it is made if it is missing.
-        run: Seed, batch size and limits.
+        run: Seed, batch size, limits and threads.
         start: Where to start, as for ``open_start``.
         save: A file for the result with all images, which ``start`` can name later.
         figures: Draw at most so many figures; all by default.
@@ -139,6 +141,7 @@ def attack_pictures(
                 unreadable += group.unreadable
                 if not group.records:  # a remote model answered for none of them
                     continue
+                run = settle_threads(run, classifier, group.images, progress)
                 first = None if start_of is None else start_of(group, classifier)
                 for records, result in attack_group(
                     attack, classifier, group, run, time_left, first

@@ -1,22 +1,29 @@
 """Run an attack on a group of pictures, within the time that is left."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack
 from pinprick.data.pictures import PictureRecord
 from pinprick.jobs.device import choose_batch_size
 from pinprick.jobs.pictures import PictureGroup
+from pinprick.jobs.progress import Progress
 from pinprick.model import Classifier
 from pinprick.result import AttackResult
 from pinprick.run import TimeLeft, attack_batches
+from pinprick.threads import choose_threads
+from pinprick.types import Images
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How attacks are run; names and meaning as in ``run_attack``."""
+    """How attacks are run; names and meaning as in ``run_attack``.
+
+    ``threads`` is the number of CPU threads; None to measure which suits the model.
+    """
 
     seed: int = 0
     batch_size: int | None = None
@@ -24,6 +31,7 @@ class RunOptions:
     max_backwards: int | None = None
     max_seconds: float | None = None
     trace: bool = False
+    threads: int | None = None
 
     def limits(self) -> dict[str, float | int | None]:
         return {
@@ -31,6 +39,22 @@ class RunOptions:
             "max_backwards": self.max_backwards,
             "max_seconds": self.max_seconds,
         }
+
+
+def settle_threads(
+    run: RunOptions, model: Classifier, images: Images, progress: Progress
+) -> RunOptions:
+    """Set the number of CPU threads, once per job; the options with that number.
+
+    The caller must be decorated with ``restored_threads()``, so that the number ends with the job.
+    """
+    size = choose_batch_size(run.batch_size, model)
+    chosen = choose_threads(model, images, count=run.threads, batch_size=size)
+    if chosen.count != chosen.instead_of:
+        torch.set_num_threads(chosen.count)
+        if run.threads is None:
+            progress.remark(f"{chosen}; --threads {chosen.count} leaves out this test")
+    return replace(run, threads=chosen.count)
 
 
 def attack_group(

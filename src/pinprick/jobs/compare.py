@@ -15,7 +15,7 @@ from pinprick.attacks.card import Attack
 from pinprick.data.pictures import PictureRecord, Unreadable
 from pinprick.errors import PinprickError
 from pinprick.files import writing
-from pinprick.jobs.attack_group import RunOptions, attack_group
+from pinprick.jobs.attack_group import RunOptions, attack_group, settle_threads
 from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
 from pinprick.jobs.output import open_out, write_json
 from pinprick.jobs.pictures import (
@@ -33,6 +33,7 @@ from pinprick.report.row import Prediction, make_rows, plain, predictions
 from pinprick.report.words import settings_in_words
 from pinprick.result import AttackResult
 from pinprick.run import TimeLeft, logits_or_nan
+from pinprick.threads import restored_threads
 from pinprick.types import Images, Picture
 
 
@@ -92,6 +93,7 @@ class CompareOutcome:
     failure: PinprickError | None
 
 
+@restored_threads()
 def compare_attacks(
     attacks: Sequence[Attack],
     model: str | Classifier,
@@ -115,7 +117,7 @@ def compare_attacks(
         source: The pictures, which are all held in memory.
         out: The folder; it is made if it is missing.
         judge: Another model, whose predictions are shown, too.
-        run: Seed, batch size and limits; ``max_seconds`` is per attack.
+        run: Seed, batch size, limits and threads; ``max_seconds`` is per attack.
         figures: Draw at most so many figures; all by default.
         device: The device for models given by name.
         trust: Load model files that are programs, too.
@@ -127,6 +129,7 @@ def compare_attacks(
     classifier = load_on_device(model, device, trust=trust)
     other = None if judge is None else load_on_device(judge, device, trust=trust)
     group = read_all(source, chosen, classifier, progress)
+    run = settle_threads(run, classifier, group.images, progress)
     runs = [  # all of them, so that all input is checked before the first starts
         attack_group(attack, classifier, group, run, TimeLeft(run.max_seconds))
         for attack in attacks

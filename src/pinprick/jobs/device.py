@@ -65,12 +65,13 @@ def unanswered(*models: Classifier | None) -> NoAnswer | None:
     return None
 
 
-def device_and_versions(model: Classifier) -> dict[str, str]:
-    """The device and the versions that numbers were measured with."""
+def device_and_versions(model: Classifier) -> dict[str, str | int]:
+    """The device, the number of CPU threads and the versions that numbers were measured with."""
     device = model.device or torch.device("cpu")
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
     return {
         "device": f"{device} {gpu}".strip(),
+        "threads": torch.get_num_threads(),
         "pinprick": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),

@@ -7,7 +7,7 @@ from pinprick.attacks.card import Attack
 from pinprick.data.pictures import Unreadable
 from pinprick.explain.maps.class_maps import as_method
 from pinprick.explain.noise.explain_noise import check_scores
-from pinprick.jobs.attack_group import RunOptions, attack_group
+from pinprick.jobs.attack_group import RunOptions, attack_group, settle_threads
 from pinprick.jobs.device import load_on_device
 from pinprick.jobs.explain_batches import (
     Batches,
@@ -21,9 +21,11 @@ from pinprick.jobs.pictures import PictureGroup, PictureSource, choose_data, rea
 from pinprick.jobs.progress import Progress
 from pinprick.model import Classifier
 from pinprick.run import TimeLeft
+from pinprick.threads import restored_threads
 from pinprick.types import Images
 
 
+@restored_threads()
 def explain_pictures(
     attack: Attack,
     model: str | Classifier,
@@ -51,7 +53,7 @@ def explain_pictures(
         model: A model, or the name of one.
         source: The pictures.
         out: The folder; it is made if it is missing.
-        run: Seed, batch size and limits of the attack; the seed also decides what is sampled.
+        run: Seed, batch size, limits and threads; the seed also decides what is sampled.
         grouping: "connected" or "pixels"; None for the one that suits the attack.
         error: Largest standard error of a sampled effect, as a share of the margin change.
         max_pairs: Most pairs of orders that are sampled per group.
@@ -63,9 +65,9 @@ def explain_pictures(
         trust: Load model files that are programs, too.
         progress: Receives remarks and counts.
     """
-    run, progress = run or RunOptions(), progress or Progress()
+    options, progress = run or RunOptions(), progress or Progress()
     settings = make_settings(
-        grouping, attack.facts(), seed=run.seed, error=error, max_pairs=max_pairs
+        grouping, attack.facts(), seed=options.seed, error=error, max_pairs=max_pairs
     )
     as_method(method)
     open_out(out)
@@ -75,15 +77,17 @@ def explain_pictures(
     groups, total = read_groups(source, chosen, classifier, progress)
     unreadable: list[Unreadable] = []
 
-    time_left = TimeLeft(run.max_seconds)
+    time_left = TimeLeft(options.max_seconds)
 
     def batches(group: PictureGroup) -> Batches:
-        yield from attack_group(attack, classifier, group, run, time_left)
+        yield from attack_group(attack, classifier, group, options, time_left)
 
     def read() -> Iterator[tuple[Images, Batches]]:
+        nonlocal options
         for group in groups:
             unreadable.extend(group.unreadable)
             if group.records:  # there are none where a remote model answered for none of them
+                options = settle_threads(options, classifier, group.images, progress)
                 yield group.images, batches(group)
 
     return explain_batches(
@@ -101,7 +105,7 @@ def explain_pictures(
         polish=polish,
         layer=layer,
         method=method,
-        drawn=choose_figures(figures, total, dataset=chosen is not None, seed=run.seed),
+        drawn=choose_figures(figures, total, dataset=chosen is not None, seed=options.seed),
         total=total,
         totals=chosen is not None,
         unreadable=unreadable,

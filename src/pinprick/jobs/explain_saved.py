@@ -11,6 +11,7 @@ from pinprick.errors import BadInput, UnknownName, one_line
 from pinprick.explain.explain_result import facts_of, title_of
 from pinprick.explain.maps.class_maps import as_method
 from pinprick.explain.noise.explain_noise import check_scores
+from pinprick.jobs.attack_group import RunOptions, settle_threads
 from pinprick.jobs.device import load_on_device
 from pinprick.jobs.explain_batches import (
     FIGURES,
@@ -29,12 +30,14 @@ from pinprick.model import Classifier
 from pinprick.result import AttackResult
 from pinprick.result_file import load_result
 from pinprick.run import logits_or_nan
+from pinprick.threads import restored_threads
 from pinprick.types import Images
 
 _PROBES = 8  # images on which a model is held to the logits of a saved result
 _FAR = 0.02  # of the range of an image's logits: other devices differ less, other models more
 
 
+@restored_threads()
 def explain_saved(
     path: Path,
     out: Path,
@@ -42,6 +45,7 @@ def explain_saved(
     model: str | Classifier | None = None,
     source: PictureSource | None = None,
     seed: int = 0,
+    threads: int | None = None,
     grouping: str | None = None,
     error: float = 0.05,
     max_pairs: int = 256,
@@ -64,6 +68,7 @@ def explain_saved(
         model: The attacked model, or its name; None for the name in the file.
         source: The attacked pictures, or some of them, for their names; None for all of the file.
         seed: Decides what is sampled.
+        threads: Number of CPU threads; None to measure which suits the model.
         grouping: As for ``explain_pictures``, like all that follow.
         error: As there.
         max_pairs: As there.
@@ -85,6 +90,7 @@ def explain_saved(
     open_out(out)
     classifier = _load_attacked(model, result, path, device, trust=trust)
     check_scores(classifier)
+    settle_threads(RunOptions(threads=threads), classifier, result.images, progress)
     chosen = None if source is None else choose_data(source)
     _check_model(classifier, result, path)
     unreadable: Sequence[Unreadable] = ()
