@@ -43,6 +43,10 @@ def test_a_line_of_the_table_holds_the_facts_of_one_card() -> None:
         "| [`greedy`](greedy.md) | Greedy pixels | l0, pixels | minimal | yes | 501 + 500 "
         "| our own |"
     ) in lines
+    assert (
+        "| [`sigma_zero`](sigma_zero.md) | σ-zero | l0, elements or pixels | minimal | yes "
+        "| 1000 + 1000 | [arXiv:2402.01879](https://arxiv.org/abs/2402.01879) |"
+    ) in lines
 
 
 @pytest.mark.parametrize("name", sorted(ATTACKS))
