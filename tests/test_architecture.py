@@ -28,7 +28,7 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
     ("parts", "result_file", "results_by_name"),
     ("attacks", "worst_case"),
     ("intake",),
-    ("labelled_batches", "numerical_noise"),
+    ("labelled_batches", "numerical_noise", "saved_batches"),
     ("run",),
     ("polishing", "robust", "selftest"),
     ("checks", "explain", "train"),

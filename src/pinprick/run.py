@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -36,6 +37,7 @@ from pinprick.numerical_noise import guarded, measure_noise
 from pinprick.problem import Problem, Tally
 from pinprick.random import Streams
 from pinprick.result import AttackResult, Failure, join
+from pinprick.saved_batches import SavedBatches, describe_run
 from pinprick.trace import Tracer
 from pinprick.types import Allowed, Images, Logits, Mask
 
@@ -58,6 +60,7 @@ def run_attack(
     max_seconds: float | None = None,
     start: AttackResult | Tensor | None = None,
     trace: bool = False,
+    folder: str | Path | None = None,
     progress: bool = False,
 ) -> AttackResult:
     """Attack any number of images and measure success, change, cost and time.
@@ -86,6 +89,8 @@ def run_attack(
         start: The result of an attack on another model for the same images, to begin there; its
             passes are listed apart. Or one image per image, such as one of the target class.
         trace: Whether to record the best so far of each image against its passes.
+        folder: A folder to save each finished batch in. The same call after a stop reads these and
+            attacks the rest, with the same result. A call with other arguments is refused.
         progress: Whether to show a progress bar on stderr.
     """
     batches = attack_batches(
@@ -103,6 +108,7 @@ def run_attack(
         max_seconds=max_seconds,
         start=start,
         trace=trace,
+        folder=folder,
     )
     total = len(images) if isinstance(images, (Tensor, Dataset)) else None
     result = join(list(_watched(batches, total) if progress else batches))
@@ -127,6 +133,7 @@ def attack_batches(
     max_seconds: "float | TimeLeft | None" = None,
     start: AttackResult | Tensor | None = None,
     trace: bool = False,
+    folder: str | Path | None = None,
 ) -> Iterator[AttackResult]:
     """One result per batch, as each is done; arguments as for ``run_attack``.
 
@@ -158,10 +165,18 @@ def attack_batches(
         check_access(facts, classifier, task)
         return task
 
+    def with_saved(task: Task, part: str = "") -> tuple[Task, SavedBatches | None]:
+        if folder is None:
+            return task, None
+        run = describe_run(attack, facts, classifier, task, seed=seed, max_seconds=time_left.given)
+        return task, SavedBatches(Path(folder, part), run)
+
     if not are_batches(images):
-        return _batches(attack, facts, classifier, [take(images, labels, ids)], seed, time_left)
-    check_batches_alone(labels, targets, allowed, ids, start)
-    tasks = tasks_of(images, classifier, batch_size, take)
+        tasks: Iterable[tuple[Task, SavedBatches | None]] = [with_saved(take(images, labels, ids))]
+    else:
+        check_batches_alone(labels, targets, allowed, ids, start)
+        parts = enumerate(tasks_of(images, classifier, batch_size, take))
+        tasks = (with_saved(task, f"part-{number}") for number, task in parts)
     return _batches(attack, facts, classifier, tasks, seed, time_left)
 
 
@@ -169,19 +184,29 @@ def _batches(
     attack: Attack,
     facts: Card,
     model: Classifier,
-    tasks: Iterable[Task],
+    tasks: Iterable[tuple[Task, SavedBatches | None]],
     seed: int,
     time_left: "TimeLeft",
 ) -> Iterator[AttackResult]:
     answer: Logits | None = None
-    for task in tasks:
+    for task, saved in tasks:
         if len(task):
             if answer is None:
                 with model.frozen():
                     answer = _first_answer(model, task)
             check_classes(task, answer)
-        for part in task.batches():
-            yield from _attack_or_halve(attack, facts, model, part, seed, time_left)
+        for number, part in enumerate(task.batches()):
+            if saved is None:
+                yield from _attack_or_halve(attack, facts, model, part, seed, time_left)
+                continue
+            result = saved.load(number, part)
+            if result is None:
+                halves = _attack_or_halve(attack, facts, model, part, seed, time_left)
+                result = join(list(halves))
+                saved.save(number, result)
+            else:
+                time_left.subtract(result.seconds)
+            yield result
 
 
 def _first_answer(model: Classifier, task: Task) -> Logits:
@@ -378,7 +403,7 @@ class TimeLeft:
     """
 
     def __init__(self, seconds: float | None) -> None:
-        self.seconds = seconds
+        self.given = self.seconds = seconds
 
     @property
     def is_over(self) -> bool:
@@ -396,8 +421,11 @@ class TimeLeft:
         try:
             yield
         finally:
-            if self.seconds is not None:
-                self.seconds = max(0.0, self.seconds - (time.perf_counter() - start))
+            self.subtract(time.perf_counter() - start)
+
+    def subtract(self, seconds: float) -> None:
+        if self.seconds is not None:
+            self.seconds = max(0.0, self.seconds - seconds)
 
 
 class _Clock:

@@ -1,0 +1,166 @@
+"""Finished batches of an attack in a folder, so that a run that was stopped can be resumed.
+
+    run.json                   what decides the results: settings, seed, digests of weights and data
+    batch-00000.safetensors    the result of the first batch, as ``save_result`` writes it
+
+Files are written whole, so a process may be killed at any time. A batch is finished when its file
+is there and holds the images it should.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pinprick.attacks.card import Attack, Card
+from pinprick.batch_rows import BatchRows
+from pinprick.errors import BadInput
+from pinprick.files import open_folder, remove_leftovers, write_text
+from pinprick.intake import Task
+from pinprick.json_text import read_json_file
+from pinprick.model import Classifier
+from pinprick.result import AttackResult
+from pinprick.result_file import load_result, save_result
+
+FORMAT = 1
+_RUN, _BATCH = "run.json", "batch-{:05}.safetensors"
+_WAY_OUT = "remove the folder to start again"
+_DIGESTS = {
+    "weights": "other model weights",
+    "images": "other images",
+    "labels": "other labels",
+    "targets": "other targets",
+    "ids": "other ids",
+    "allowed": "another mask",
+    "start": "another start",
+}
+
+
+class SavedBatches:
+    """The finished batches of one run, in a folder.
+
+    Args:
+        folder: The folder; it is made if it is missing.
+        run: What decides the results, as plain data. A folder that was made with another run is
+            refused.
+    """
+
+    def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
+        open_folder(folder)
+        self._folder = folder
+        now, path = json.loads(json.dumps({"format": FORMAT, **run})), folder / _RUN
+        if path.exists():
+            _check_same(read_json_file(path), now, folder)
+        elif count_batches(folder):
+            raise BadInput(f"{folder} has batches, but no {_RUN} to resume from; {_WAY_OUT}")
+        else:
+            write_text(path, json.dumps(now, indent=2) + "\n")
+
+    def load(self, number: int, part: Task) -> AttackResult | None:
+        """The result of a batch, on the device of its images; None if it is not finished."""
+        path = self._folder / _BATCH.format(number)
+        if not path.exists():
+            return None
+        way_out = f"remove {path.name} to attack its images again"
+        try:
+            result = load_result(path)
+        except BadInput as error:
+            raise BadInput(f"{error}; {way_out}") from error
+        home = part.images.device
+        same = len(result) == len(part) and torch.equal(result.ids, part.ids.to("cpu"))
+        if not same or not torch.equal(result.images, part.images.to("cpu")):
+            raise BadInput(f"{path} holds other images than batch {number} of this run; {way_out}")
+        return result.to(home)
+
+    def save(self, number: int, result: AttackResult) -> None:
+        path = self._folder / _BATCH.format(number)
+        remove_leftovers(path)
+        save_result(result, path)
+
+
+def count_batches(folder: Path) -> int:
+    """The number of finished batches in a folder and the folders in it."""
+    return sum(1 for _ in folder.rglob(_BATCH.replace("{:05}", "[0-9]*")))
+
+
+def describe_run(
+    attack: Attack,
+    facts: Card,
+    model: Classifier,
+    task: Task,
+    *,
+    seed: int,
+    max_seconds: float | None,
+) -> dict[str, Any]:
+    """All that decides the results of a run, as plain data; tensors as their SHA-256."""
+    weights = model.net.state_dict() if isinstance(model.net, nn.Module) else {}
+    return {
+        "attack": attack.describe(),
+        "revision": facts.revision,
+        "model": model.name,
+        "access": model.access,
+        "mean": model.mean,
+        "std": model.std,
+        "weights": _digest(weights.items()),
+        "images": _digest([("images", task.images)]),
+        "labels": _digest([("labels", task.goal.labels)]),
+        "targets": _digest(_tensors(task.goal.targets)),
+        "ids": _digest([("ids", task.ids)]),
+        "allowed": _digest(_tensors(task.allowed)),
+        "start": _digest(_tensors(task.start)),
+        "seed": seed,
+        "batch_size": task.batch_size,
+        "max_forwards": task.max_forwards,
+        "max_backwards": task.max_backwards,
+        "max_seconds": max_seconds,
+        "trace": task.trace,
+        "device": (model.device or task.images.device).type,
+    }
+
+
+def _tensors(value: Tensor | BatchRows | None) -> list[tuple[str, Any]]:
+    if value is None:
+        return []
+    return [("", value)] if isinstance(value, Tensor) else list(value.tensors().items())
+
+
+def _digest(values: Iterable[tuple[str, Any]]) -> str | None:
+    """The SHA-256 of tensors under their names; None if there are none."""
+    digest, empty = hashlib.sha256(), True
+    for name, value in values:
+        if isinstance(value, Tensor):
+            empty = False
+            digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+            content = value.detach().cpu().contiguous().flatten().view(torch.uint8)
+            digest.update(content.numpy().data)
+    return None if empty else digest.hexdigest()
+
+
+def _check_same(before: Any, now: Mapping[str, Any], folder: Path) -> None:
+    """Raise ``BadInput`` unless both runs are the same."""
+    if not isinstance(before, dict) or before.get("format") != FORMAT:
+        raise BadInput(f"{folder / _RUN} was not written by this version of pinprick; {_WAY_OUT}")
+    for key, new in now.items():
+        if before.get(key) != new:
+            difference = _difference(key, before.get(key), new)
+            raise BadInput(f"the run saved in {folder} has {difference}; {_WAY_OUT}")
+
+
+def _difference(key: str, old: Any, new: Any) -> str:
+    """Where two runs differ, in words."""
+    if key in _DIGESTS:
+        return _DIGESTS[key]
+    if isinstance(old, dict) and isinstance(new, dict) and old.get("name") == new.get("name"):
+        key = next(name for name in {**old, **new} if old.get(name) != new.get(name))
+        old, new = old.get(key), new.get(key)
+    if isinstance(old, dict) and isinstance(new, dict):
+        old, new = old.get("name"), new.get("name")
+    return f"{key} {_word(old)}, this one has {_word(new)}"
+
+
+def _word(value: Any) -> str:
+    return "none" if value is None else str(value)
