@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from pinprick.errors import BadInput
+from pinprick.files import atomic_write
 from pinprick.types import Picture
 
 
@@ -16,7 +17,9 @@ def save_png(picture: Picture, path: str | Path) -> None:
     pixels = (picture.detach().cpu() * 255).round().byte().permute(1, 2, 0).numpy()
     if pixels.shape[2] not in (1, 3):
         raise BadInput(f"a PNG holds 1 or 3 channels, this image has {pixels.shape[2]}")
-    Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(path)
+    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    with atomic_write(Path(path)) as temporary:
+        image.save(temporary, format="PNG")
 
 
 def read_png(path: str | Path) -> Picture:
@@ -29,4 +32,5 @@ def read_png(path: str | Path) -> Picture:
 
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure, enlarged if its text needs more room."""
-    figure.savefig(path, bbox_inches="tight", pad_inches=0.1)
+    with atomic_write(Path(path)) as temporary:
+        figure.savefig(temporary, format="png", bbox_inches="tight", pad_inches=0.1)
