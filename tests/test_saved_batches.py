@@ -9,19 +9,17 @@ from typing import Any, ClassVar
 import pytest
 import torch
 from killing import KilledError, killed_at
+from measured import measured
 from torch import Tensor, nn
 
 from pinprick import attack_batches, run_attack
 from pinprick.attacks import IFGSM, Greedy, SparseRS
 from pinprick.attacks.card import Attack, Card
-from pinprick.batch_rows import BatchRows
 from pinprick.errors import BadInput
 from pinprick.problem import Problem
 from pinprick.result import AttackResult
 from pinprick.run import TimeLeft
 from pinprick.types import Images
-
-TIMES = ("seconds", "peak_memory")
 
 
 class Net(nn.Module):
@@ -55,21 +53,6 @@ def attacked(folder: Path | None, net: Net | None = None, **changes: Any) -> Att
     given: dict[str, Any] = {"attack": ATTACK, "images": pictures, "labels": labels}
     given |= {"batch_size": 2, "folder": folder} | changes
     return run_attack(model=net or Net(), **given)
-
-
-def measured(value: BatchRows) -> dict[str, Any]:
-    """What a result holds apart from times, in a form that can be compared."""
-    found: dict[str, Any] = {}
-    for name, one in value.attributes().items():
-        if isinstance(one, BatchRows):
-            found[name] = measured(one)
-        elif isinstance(one, Tensor):
-            found[name] = one.tolist()
-        elif name == "stages":
-            found[name] = {stage: measured(passes) for stage, passes in one.items()}
-        elif name not in TIMES:
-            found[name] = one
-    return found
 
 
 def test_a_saved_run_has_the_same_result_as_one_that_is_not_saved(tmp_path: Path) -> None:
@@ -159,7 +142,7 @@ def test_another_run_is_refused_by_what_differs(
     attacked(tmp_path)
     with pytest.raises(BadInput, match=message) as error:
         attacked(tmp_path, **changes)
-    assert str(error.value).endswith("remove the folder to start again")
+    assert str(error.value).endswith("or start again without the saved batches")
 
 
 def test_another_start_is_refused(tmp_path: Path) -> None:
@@ -218,8 +201,11 @@ def without_json(folder: Path) -> None:
         (cut_short, "is not a result saved by pinprick: .*; remove batch-00001.safetensors to att"),
         (swap, "holds other images than batch 1 of this run; remove batch-00001.safetensors to a"),
         (no_json, "run.json is not JSON"),
-        (foreign_json, "run.json was not written by this version of pinprick; remove the folder"),
-        (without_json, "has batches, but no run.json to resume from; remove the folder"),
+        (
+            foreign_json,
+            "run.json was not written by this version of pinprick; start again without it",
+        ),
+        (without_json, "has batches, but no run.json to resume from; start again without them"),
     ],
 )
 def test_broken_and_foreign_files_are_refused(

@@ -6,6 +6,7 @@
   - MissingExtra  a package that an optional part needs
   - OverBudget    an attack asked the model more often than it may
   - NoAnswer      a remote model that keeps failing
+  - Stopped       a run that was stopped by Ctrl-C or SIGTERM
 """
 
 import difflib
@@ -42,6 +43,18 @@ class NoAnswer(PinprickError):
         self, message: str, *, logits: Any = None, reasons: Mapping[int, str] | None = None
     ) -> None:
         self.logits, self.reasons = logits, dict(reasons or {})
+        super().__init__(message)
+
+
+class Stopped(PinprickError):
+    """A run that was stopped by Ctrl-C or SIGTERM.
+
+    Attributes:
+        resumable: Whether finished batches are saved, so that the run can be resumed.
+    """
+
+    def __init__(self, message: str, *, resumable: bool = False) -> None:
+        self.resumable = resumable
         super().__init__(message)
 
 

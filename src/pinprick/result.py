@@ -111,6 +111,7 @@ class AttackResult(BatchRows):
         attack: Name and settings of the attack.
         model: Name of the model.
         seed: The seed of the random streams.
+        complete: False where the run was stopped before all of its images were attacked.
     """
 
     images: Images
@@ -138,6 +139,7 @@ class AttackResult(BatchRows):
     attack: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     seed: int = 0
+    complete: bool = True
 
     def __len__(self) -> int:
         return len(self.images)
@@ -306,6 +308,7 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
         AttackResult.join(results),
         seconds=sum(result.seconds for result in results),
         peak_memory=max(peaks, default=None),
+        complete=all(result.complete for result in results),
         sent={name: sum(part.get(name, 0) for part in sent) for name in sent[0]} if sent else None,
     )
 

@@ -20,7 +20,17 @@ from pinprick.trace import Passes, Trace
 FORMAT = 1
 Part = TypeVar("Part", Passes, Trace)
 _START, _STAGE, _TRACE = "start", "stage", "trace"  # before the names of their tensors
-_HEADER = ("remarks", "found_by", "seconds", "peak_memory", "sent", "attack", "model", "seed")
+_HEADER = (
+    "remarks",
+    "found_by",
+    "seconds",
+    "peak_memory",
+    "sent",
+    "attack",
+    "model",
+    "seed",
+    "complete",
+)
 _LARGEST = 100_000_000  # characters of a header, which safetensors bounds as well
 _NOT_OURS = (
     SafetensorError,

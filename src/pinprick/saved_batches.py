@@ -10,6 +10,8 @@ is there and holds the images it should.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,8 @@ from pinprick.result import AttackResult
 from pinprick.result_file import load_result, save_result
 
 FORMAT = 1
-_RUN, _BATCH = "run.json", "batch-{:05}.safetensors"
-_WAY_OUT = "remove the folder to start again"
+_RUN, _BATCH, _ANY_BATCH = "run.json", "batch-{:05}.safetensors", "batch-*.safetensors"
+_WAY_OUT = "resume with the same, or start again without the saved batches"
 _DIGESTS = {
     "weights": "other model weights",
     "images": "other images",
@@ -56,7 +58,9 @@ class SavedBatches:
         if path.exists():
             _check_same(read_json_file(path), now, folder)
         elif count_batches(folder):
-            raise BadInput(f"{folder} has batches, but no {_RUN} to resume from; {_WAY_OUT}")
+            raise BadInput(
+                f"{folder} has batches, but no {_RUN} to resume from; start again without them"
+            )
         else:
             write_text(path, json.dumps(now, indent=2) + "\n")
 
@@ -84,7 +88,20 @@ class SavedBatches:
 
 def count_batches(folder: Path) -> int:
     """The number of finished batches in a folder and the folders in it."""
-    return sum(1 for _ in folder.rglob(_BATCH.replace("{:05}", "[0-9]*")))
+    return sum(1 for _ in folder.rglob(_ANY_BATCH))
+
+
+def remove_batches(folder: Path) -> None:
+    """Remove the batches in a folder and the folders in it; files of others stay."""
+    for path in sorted(folder.rglob("*"), reverse=True):  # what is inside a folder comes first
+        ours = path.name == _RUN or fnmatch(path.name.lstrip("."), f"{_ANY_BATCH}*")
+        with suppress(OSError):  # such as a folder that is not empty
+            if path.is_dir():
+                path.rmdir()
+            elif ours:
+                path.unlink()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def describe_run(
@@ -143,7 +160,9 @@ def _digest(values: Iterable[tuple[str, Any]]) -> str | None:
 def _check_same(before: Any, now: Mapping[str, Any], folder: Path) -> None:
     """Raise ``BadInput`` unless both runs are the same."""
     if not isinstance(before, dict) or before.get("format") != FORMAT:
-        raise BadInput(f"{folder / _RUN} was not written by this version of pinprick; {_WAY_OUT}")
+        raise BadInput(
+            f"{folder / _RUN} was not written by this version of pinprick; start again without it"
+        )
     for key, new in now.items():
         if before.get(key) != new:
             difference = _difference(key, before.get(key), new)

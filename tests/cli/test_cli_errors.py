@@ -123,7 +123,7 @@ def test_stopping_leaves_no_traceback(
 
     monkeypatch.setattr("pinprick.jobs.attack.open_out", stop)
     shell = run("attack", picture, *MODEL)
-    assert (shell.status, shell.err.strip()) == (130, "")
+    assert (shell.status, shell.err.strip()) == (130, "pinprick: stopped")
 
 
 @pytest.mark.parametrize(

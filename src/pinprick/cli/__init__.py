@@ -1,13 +1,20 @@
 """The command line: one file per command, and here the list of them."""
 
+import shlex
+import signal
 import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from pinprick import __version__
 from pinprick.cli import attack, attacks, check, compare, data, explain, models, selftest, train
-from pinprick.errors import PinprickError
+from pinprick.errors import PinprickError, Stopped
+
+_STOPPED = 130  # the exit status after Ctrl-C
 
 app = typer.Typer(
     add_completion=False,
@@ -37,14 +44,23 @@ def pinprick(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; errors that the user can fix become one line and exit status 2."""
+    """Run the command line; errors that the user can fix become one line and exit status 2.
+
+    Ctrl-C and SIGTERM become one line and exit status 130.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        sys.exit(app(_with_help(arguments), prog_name="pinprick", standalone_mode=False))
+        with _terminated_as_by_ctrl_c():
+            status = app(_with_help(arguments), prog_name="pinprick", standalone_mode=False)
+        if status == _STOPPED:  # typer gives it for Ctrl-C
+            _fail("stopped", status=_STOPPED)
+        sys.exit(status)
+    except Stopped as error:
+        _fail(f"{error}{_way_on(arguments) if error.resumable else ''}", status=_STOPPED)
     except PinprickError as error:
         _fail(str(error))
     except typer.Abort:
-        sys.exit(130)
+        _fail("stopped", status=_STOPPED)
     except Exception as error:
         if not hasattr(error, "format_message"):  # which every wrong use of the command line has
             raise
@@ -57,6 +73,25 @@ def _with_help(arguments: list[str]) -> list[str]:
     return [*arguments, "--help"] if arguments in ([], ["data"]) else arguments
 
 
-def _fail(message: str) -> None:
+def _fail(message: str, *, status: int = 2) -> None:
     typer.secho(f"pinprick: {' '.join(message.split())}", err=True, fg="red")
-    sys.exit(2)
+    sys.exit(status)
+
+
+@contextmanager
+def _terminated_as_by_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does, where signals can be handled."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _way_on(arguments: Sequence[str]) -> str:
+    """The command that resumes the one that was stopped."""
+    command, *rest = (each for each in arguments if each not in ("--resume", "--no-resume"))
+    return f"; go on with: {shlex.join(['pinprick', command, '--resume', *rest])}"

@@ -18,6 +18,7 @@ from pinprick.cli.console import (
     print_summary_of_several,
     print_table,
 )
+from pinprick.errors import Stopped
 
 if TYPE_CHECKING:
     from pinprick.jobs.attack import AttackedPicture, AttackOutcome
@@ -62,7 +63,8 @@ def main(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the result with all images to this file, for --start and `explain`.",
+            help="Write the result with all images to this file as it grows, for --start and "
+            "`explain`.",
         ),
     ] = None,
     max_forwards: options.MaxForwards = None,
@@ -72,6 +74,7 @@ def main(
     seeds: options.Seeds = None,
     batch_size: options.BatchSize = None,
     threads: options.Threads = None,
+    resume: options.Resume = None,
     device: options.Device = "auto",
     trust: options.Trust = False,
     trace: options.Trace = False,
@@ -87,6 +90,9 @@ def main(
 
     The exit status is 0 when all is done. It is 2 when something needs fixing, such as a file that
     is no picture, or a service that stops answering; what was found is shown all the same.
+
+    Each finished batch is saved. Ctrl-C stops: the table so far is shown, and the exit status is
+    130. The same command with --resume goes on, and ends with the same result.
     """
     from pinprick.attacks.build import build
     from pinprick.jobs.attack import attack_pictures
@@ -119,16 +125,18 @@ def main(
             start=start,
             save=_save_file(save, seed if len(chosen_seeds) > 1 else None),
             figures=figures,
+            resume=resume,
             device=device,
             trust=trust,
             progress=console,
         )
 
-    runs = run_seeds(chosen_seeds, out, "result.json", work)
+    runs = run_seeds(chosen_seeds, out, "result.json", work, resume=resume)
     if not print_summary(console, runs, form, json=json):
         _print(runs.outcomes[0])
         print_summary_of_several(runs.summary)
-    console.remark(f"pictures, figures and result.json are in {out}")
+    if not isinstance(runs.failure, Stopped):  # which says where the files are
+        console.remark(f"pictures, figures and result.json are in {out}")
     end(runs.failure, runs.unreadable)
 
 

@@ -18,6 +18,7 @@ from pinprick.cli.console import (
     print_summary_of_several,
     print_table,
 )
+from pinprick.errors import Stopped
 
 if TYPE_CHECKING:
     from pinprick.jobs.compare import CompareOutcome, Comparison
@@ -66,6 +67,7 @@ def main(
     seeds: options.Seeds = None,
     batch_size: options.BatchSize = None,
     threads: options.Threads = None,
+    resume: options.Resume = None,
     device: options.Device = "auto",
     trust: options.Trust = False,
     trace: options.Trace = False,
@@ -84,6 +86,9 @@ def main(
 
     The exit status is 0 when all is done. It is 2 when something needs fixing, such as a file that
     is no picture, or a service that stops answering; what was found is shown all the same.
+
+    Each finished batch is saved. Ctrl-C stops: the table so far is shown, and the exit status is
+    130. The same command with --resume goes on, and ends with the same result.
     """
     from pinprick.attacks.build import build
     from pinprick.jobs.attack_group import RunOptions
@@ -123,16 +128,18 @@ def main(
                 trace=trace,
             ),
             figures=figures,
+            resume=resume,
             device=device,
             trust=trust,
             progress=console,
         )
 
-    runs = run_seeds(chosen_seeds, out, "compare.json", work)
+    runs = run_seeds(chosen_seeds, out, "compare.json", work, resume=resume)
     if not print_summary(console, runs, form, json=json):
         _print(runs.outcomes[0].comparisons)
         print_summary_of_several(runs.summary)
-    console.remark(f"figures and compare.json are in {out}")
+    if not isinstance(runs.failure, Stopped):  # which says where the files are
+        console.remark(f"figures and compare.json are in {out}")
     end(runs.failure, runs.unreadable)
 
 

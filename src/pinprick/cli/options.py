@@ -124,6 +124,15 @@ Threads = Annotated[
         show_default=False,
     ),
 ]
+Resume = Annotated[
+    bool | None,
+    typer.Option(
+        "--resume/--no-resume",
+        help="Go on with the run that was stopped in this --out, or start again without it. By "
+        "default a run is refused where another was stopped, and replaces one that has finished.",
+        show_default=False,
+    ),
+]
 Device = Annotated[
     str,
     typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; auto takes a GPU if there is one."),

@@ -1,6 +1,6 @@
 """Attack pictures and write what came of it: adversarial PNGs, figures and result.json."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,17 +12,23 @@ from pinprick.errors import BadInput, PinprickError
 from pinprick.files import writing
 from pinprick.jobs.attack_group import RunOptions, attack_group, settle_threads
 from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
-from pinprick.jobs.output import IncrementalJson, open_out
-from pinprick.jobs.pictures import PictureSource, choose_data, list_unreadable, read_groups
+from pinprick.jobs.output import IncrementalJson, IncrementalResult, open_out
+from pinprick.jobs.pictures import (
+    ChosenData,
+    PictureSource,
+    choose_data,
+    list_unreadable,
+    read_groups,
+)
 from pinprick.jobs.progress import Progress
+from pinprick.jobs.resume import UnfinishedRun
 from pinprick.jobs.start import open_start
 from pinprick.model import Classifier
 from pinprick.report.attack_figure import attack_figure
 from pinprick.report.attack_totals import attack_totals
 from pinprick.report.png import read_png, save_figure, save_png
 from pinprick.report.row import Prediction, Row, make_rows, plain, predictions
-from pinprick.result import AttackResult, join
-from pinprick.result_file import save_result
+from pinprick.result import AttackResult
 from pinprick.run import TimeLeft, logits_or_nan
 from pinprick.threads import restored_threads
 
@@ -74,7 +80,7 @@ class AttackOutcome:
         unreadable: Files and pictures that were left out, and why.
         document: What result.json holds.
         failure: The error that ended the run early, or that says how many questions a remote model
-            did not answer; None if all went well.
+            did not answer; None if all went well. ``Stopped`` after Ctrl-C.
     """
 
     title: str
@@ -95,13 +101,15 @@ def attack_pictures(
     start: str | None = None,
     save: Path | None = None,
     figures: int | None = None,
+    resume: bool | None = None,
     device: str = "auto",
     trust: bool = False,
     progress: Progress | None = None,
 ) -> AttackOutcome:
     """Attack pictures; write PNGs, figures and result.json to the folder ``out``.
 
-    An error after the first batch ends the run early; what was found until then is kept.
+    An error or Ctrl-C after the first batch ends the run early. What was found until then is
+    written and returned, and ``resume`` goes on from there.
 
     Args:
         attack: The attack with its settings.
@@ -112,6 +120,8 @@ def attack_pictures(
         start: Where to start, as for ``open_start``.
         save: A file for the result with all images, which ``start`` can name later.
         figures: Draw at most so many figures; all by default.
+        resume: True goes on with a run that was stopped, False starts again. None refuses where a
+            run was stopped.
         device: The device for a model given by name.
         trust: Load model files that are programs, too.
         progress: Receives remarks and counts.
@@ -120,48 +130,62 @@ def attack_pictures(
     _check_save_file(save)
     start_of = None if start is None else open_start(start, source, seed=run.seed)
     open_out(out)
+    unfinished = UnfinishedRun(out, "result.json", resume=resume, progress=progress)
     chosen = choose_data(source)
     classifier = load_on_device(model, device, trust=trust)
     groups, total = read_groups(source, chosen, classifier, progress)
 
     title = f"{attack.card.title} on {classifier.name}"
-    data = None if chosen is None else chosen.description
     mask = None if source.mask is None else str(source.mask)
+    document = partial(_document, classifier, chosen, mask)
     time_left = TimeLeft(run.max_seconds)
     pictures: list[AttackedPicture] = []
     unreadable: list[Unreadable] = []
-    results: list[AttackResult] = []
+    file, saved = IncrementalJson(out / "result.json"), IncrementalResult(save)
     failure: PinprickError | None = None
     try:
         with (
-            IncrementalJson(out / "result.json") as file,
+            unfinished,
+            file,
+            saved,
             progress.count_images(total, title) as advance,
         ):
-            for group in groups:
+            for number, group in enumerate(groups):
                 unreadable += group.unreadable
                 if not group.records:  # a remote model answered for none of them
                     continue
                 run = settle_threads(run, classifier, group.images, progress)
                 first = None if start_of is None else start_of(group, classifier)
+                folder = unfinished.folder / f"part-{number}"
                 for records, result in attack_group(
-                    attack, classifier, group, run, time_left, first
+                    attack, classifier, group, run, time_left, first, folder
                 ):
-                    results += [] if save is None else [result]
+                    saved.add(result)
                     left = None if figures is None else figures - len(pictures)
                     pictures += _save_pictures(
-                        result, records, classifier, out, title=title, figures=left
+                        result,
+                        records,
+                        classifier,
+                        out,
+                        title=title,
+                        figures=left,
+                        drawn=unfinished.has_made,
                     )
-                    file.update(
-                        partial(_document, result, pictures, unreadable, classifier, data, mask)
-                    )
+                    found = (list(pictures), list(unreadable))
+                    file.update(partial(document, result, *found))
                     advance(len(result))
+            file.update(partial(document, result, pictures, unreadable, complete=True))
+            saved.complete()
+            unfinished.finish()
     except PinprickError as error:
-        if not pictures:
+        if file.is_empty:
             raise
         failure = error
-    finally:
-        if save is not None and results:
-            save_result(join(results), save)
+        unfinished.remark_saved()
+    except KeyboardInterrupt:
+        failure = unfinished.stopped(len(pictures), f"{total} images")
+        if file.is_empty:
+            raise failure from None
     return AttackOutcome(
         title=title,
         pictures=pictures,
@@ -185,8 +209,12 @@ def _save_pictures(
     *,
     title: str,
     figures: int | None,
+    drawn: Callable[[Path], bool],
 ) -> list[AttackedPicture]:
-    """Write the PNGs of one batch and its first ``figures`` figures; ask about the PNGs."""
+    """Write the PNGs of one batch and its first ``figures`` figures; ask about the PNGs.
+
+    Figures that are ``drawn`` already, before the run was stopped, are not drawn again.
+    """
     pictures = []
     with writing(folder):
         for i, (row, record) in enumerate(zip(make_rows(result, model), records, strict=True)):
@@ -195,9 +223,10 @@ def _save_pictures(
             save_png(one.adversarial[0], adversarial)
             if figures is None or i < figures:
                 figure = folder / f"{record.name}-figure.png"
-                headline = f"{record.name}: {title}"
-                drawing = attack_figure(row, one.images[0], one.adversarial[0], title=headline)
-                save_figure(drawing, figure)
+                if not drawn(figure):
+                    headline = f"{record.name}: {title}"
+                    drawing = attack_figure(row, one.images[0], one.adversarial[0], title=headline)
+                    save_figure(drawing, figure)
             reread, fools = _reread(adversarial, one, model)
             pictures.append(
                 AttackedPicture(
@@ -221,19 +250,24 @@ def _reread(path: Path, result: AttackResult, model: Classifier) -> tuple[Predic
 
 
 def _document(
+    model: Classifier,
+    chosen: ChosenData | None,
+    mask: str | None,
     result: AttackResult,
     pictures: Sequence[AttackedPicture],
     unreadable: Sequence[Unreadable],
-    model: Classifier,
-    data: str | None,
-    mask: str | None,
+    *,
+    complete: bool = False,
 ) -> dict[str, Any]:
     """Every number of the pictures so far; ``result`` is the latest batch."""
+    if chosen is not None and not complete:
+        chosen = chosen.up_to(int(result.ids[-1]))
     return {
         "format": 1,
+        "complete": complete,
         "attack": result.attack,
         "model": result.model,
-        "data": data,
+        "data": None if chosen is None else chosen.description,
         "mask": mask,
         "sent": None if model.sent is None else vars(model.sent),
         "seed": result.seed,

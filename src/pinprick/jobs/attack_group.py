@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -64,8 +65,12 @@ def attack_group(
     run: RunOptions,
     time_left: TimeLeft,
     start: AttackResult | Tensor | None = None,
+    folder: Path | None = None,
 ) -> Iterator[tuple[tuple[PictureRecord, ...], AttackResult]]:
-    """The records and the result of each batch. All input is checked before the first starts."""
+    """The records and the result of each batch. All input is checked before the first starts.
+
+    Finished batches are saved in ``folder``, and read from there when a run is resumed.
+    """
     results = attack_batches(
         attack,
         model,
@@ -81,6 +86,7 @@ def attack_group(
         max_forwards=run.max_forwards,
         max_backwards=run.max_backwards,
         max_seconds=time_left,
+        folder=folder,
     )
     return _with_records(results, group.records)
 

@@ -1,7 +1,8 @@
 """Compare attacks on the same pictures: one figure per picture, and compare.json."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from pinprick.errors import PinprickError
 from pinprick.files import writing
 from pinprick.jobs.attack_group import RunOptions, attack_group, settle_threads
 from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
-from pinprick.jobs.output import open_out, write_json
+from pinprick.jobs.output import IncrementalJson, open_out
 from pinprick.jobs.pictures import (
     PictureGroup,
     PictureSource,
@@ -26,6 +27,7 @@ from pinprick.jobs.pictures import (
     read_all,
 )
 from pinprick.jobs.progress import Progress
+from pinprick.jobs.resume import UnfinishedRun
 from pinprick.model import Classifier
 from pinprick.report.compare_figure import Column, compare_figure
 from pinprick.report.png import save_figure
@@ -103,13 +105,16 @@ def compare_attacks(
     judge: str | Classifier | None = None,
     run: RunOptions | None = None,
     figures: int | None = None,
+    resume: bool | None = None,
     device: str = "auto",
     trust: bool = False,
     progress: Progress | None = None,
 ) -> CompareOutcome:
     """Run several attacks on the same pictures; write figures and compare.json to ``out``.
 
-    An error after the first batch ends the run early; what was found until then is kept.
+    An error or Ctrl-C after the first batch ends the run early. What was found until then is
+    written and returned, and ``resume`` goes on from there. Figures are drawn at the end, and not
+    after Ctrl-C.
 
     Args:
         attacks: The attacks with their settings.
@@ -119,41 +124,22 @@ def compare_attacks(
         judge: Another model, whose predictions are shown, too.
         run: Seed, batch size, limits and threads; ``max_seconds`` is per attack.
         figures: Draw at most so many figures; all by default.
+        resume: True goes on with a run that was stopped, False starts again. None refuses where a
+            run was stopped.
         device: The device for models given by name.
         trust: Load model files that are programs, too.
         progress: Receives remarks and counts.
     """
     run, progress = run or RunOptions(), progress or Progress()
     open_out(out)
+    unfinished = UnfinishedRun(out, "compare.json", resume=resume, progress=progress)
     chosen = choose_data(source)
     classifier = load_on_device(model, device, trust=trust)
     other = None if judge is None else load_on_device(judge, device, trust=trust)
     group = read_all(source, chosen, classifier, progress)
     run = settle_threads(run, classifier, group.images, progress)
-    runs = [  # all of them, so that all input is checked before the first starts
-        attack_group(attack, classifier, group, run, TimeLeft(run.max_seconds))
-        for attack in attacks
-    ]
     comparisons = _start_comparisons(group, classifier, other)
-    failure: PinprickError | None = None
-    try:
-        for attack, batches in zip(attacks, runs, strict=True):
-            done = 0
-            with progress.count_images(len(comparisons), attack.card.title) as advance:
-                for _, result in batches:
-                    here = comparisons[done : done + len(result)]
-                    _add_columns(here, attack, result, classifier, other)
-                    done += len(result)
-                    advance(len(result))
-    except PinprickError as error:
-        if not comparisons or not comparisons[0].columns:
-            raise
-        failure = error
-    count = len(comparisons) if figures is None else figures
-    for comparison in comparisons[:count]:
-        _save_comparison(comparison, out)
-    document = {
-        "format": 1,
+    facts = {
         "attacks": [describe(attack) for attack in attacks],
         "limits": run.limits(),
         "model": classifier.name,
@@ -163,15 +149,71 @@ def compare_attacks(
         "seed": run.seed,
         **device_and_versions(classifier),
         "unreadable": list_unreadable(group.unreadable),
-        "images": [each.plain(drawn=number < count) for number, each in enumerate(comparisons)],
     }
-    write_json(document, out / "compare.json")
+    document = partial(_document, facts, comparisons)
+    file = IncrementalJson(out / "compare.json")
+    failure: PinprickError | None = None
+    try:
+        with unfinished, file:
+            runs = [  # all of them, so that all input is checked before the first starts
+                attack_group(
+                    attack,
+                    classifier,
+                    group,
+                    run,
+                    TimeLeft(run.max_seconds),
+                    folder=unfinished.folder / f"{number}-{attack.card.name}",
+                )
+                for number, attack in enumerate(attacks)
+            ]
+            try:
+                for attack, batches in zip(attacks, runs, strict=True):
+                    done = 0
+                    with progress.count_images(len(comparisons), attack.card.title) as advance:
+                        for _, result in batches:
+                            here = comparisons[done : done + len(result)]
+                            _add_columns(here, attack, result, classifier, other)
+                            file.update(document)
+                            done += len(result)
+                            advance(len(result))
+            except PinprickError as error:
+                if file.is_empty:
+                    raise
+                failure = error
+                unfinished.remark_saved()
+            count = len(comparisons) if figures is None else figures
+            for comparison in comparisons[:count]:
+                _save_comparison(comparison, out)
+            file.update(partial(document, drawn=count, complete=failure is None))
+            if failure is None:
+                unfinished.finish()
+    except KeyboardInterrupt:
+        columns = sum(len(comparison.columns) for comparison in comparisons)
+        total = f"{len(comparisons) * len(attacks)} images in {len(attacks)} attacks"
+        failure = unfinished.stopped(columns, total)
+        if file.is_empty:
+            raise failure from None
     return CompareOutcome(
         comparisons=comparisons,
         unreadable=group.unreadable,
-        document=document,
+        document=file.document,
         failure=failure or unanswered(classifier, other),
     )
+
+
+def _document(
+    facts: Mapping[str, Any],
+    comparisons: Sequence[Comparison],
+    *,
+    drawn: int = 0,
+    complete: bool = False,
+) -> dict[str, Any]:
+    """What holds for all pictures, and every number of the attacks so far.
+
+    The first ``drawn`` pictures have their figure.
+    """
+    images = [each.plain(drawn=number < drawn) for number, each in enumerate(comparisons)]
+    return {"format": 1, "complete": complete, **facts, "images": images}
 
 
 def _start_comparisons(

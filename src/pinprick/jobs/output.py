@@ -1,14 +1,30 @@
-"""What a job writes: the folder, and documents as JSON files that are rewritten as they grow."""
+"""What a job writes: the folder, and files that are rewritten as they grow."""
 
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pinprick.files import open_folder, write_text
+from pinprick.result import AttackResult, join
+from pinprick.result_file import save_result
 
 _REST = 20  # times as long as a write takes, the next one waits
+
+
+class Sparing:
+    """Lets work be done as often as it takes less than 5 % of the time."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, work: Callable[[], None]) -> None:
+        start = time.monotonic()
+        if start >= self._next:
+            work()
+            self._next = start + _REST * (time.monotonic() - start)
 
 
 def open_out(folder: Path) -> None:
@@ -28,14 +44,13 @@ def write_json(document: dict[str, Any], path: Path) -> None:
 class IncrementalJson:
     """A JSON file that grows with its document.
 
-    It is rewritten as often as that takes less than 5 % of the time, and at the end. A run that is
-    stopped loses nothing.
+    It is rewritten as often as that takes less than 5 % of the time, and at the end.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._make: Callable[[], dict[str, Any]] | None = None
-        self._next = 0.0
+        self._sparing = Sparing()
 
     def __enter__(self) -> "IncrementalJson":
         return self
@@ -46,10 +61,12 @@ class IncrementalJson:
     def update(self, make: Callable[[], dict[str, Any]]) -> None:
         """Replace the document by what ``make`` returns; it is called when the file is written."""
         self._make = make
-        start = time.monotonic()
-        if start >= self._next:
-            self._save()
-            self._next = start + _REST * (time.monotonic() - start)
+        self._sparing(self._save)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no document yet."""
+        return self._make is None
 
     @property
     def document(self) -> dict[str, Any]:
@@ -60,3 +77,36 @@ class IncrementalJson:
     def _save(self) -> None:
         if self._make is not None:
             write_json(self._make(), self._path)
+
+
+class IncrementalResult:
+    """A file of results that grows with each batch; with ``path`` None nothing is written.
+
+    It is rewritten as often as that takes less than 5 % of the time, and at the end. Its result
+    says whether it is ``complete``.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._results: list[AttackResult] = []
+        self._complete = False
+        self._sparing = Sparing()
+
+    def __enter__(self) -> "IncrementalResult":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._save()
+
+    def add(self, result: AttackResult) -> None:
+        if self._path is not None:
+            self._results.append(result)
+            self._sparing(self._save)
+
+    def complete(self) -> None:
+        """Say that no batch is missing; the file is written at the end."""
+        self._complete = True
+
+    def _save(self) -> None:
+        if self._path is not None and self._results:
+            save_result(replace(join(self._results), complete=self._complete), self._path)

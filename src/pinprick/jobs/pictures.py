@@ -64,10 +64,26 @@ class PictureSource:
 
 @dataclass(frozen=True, eq=False)
 class ChosenData:
-    """Images of a dataset, and the text that names exactly these."""
+    """Images of a dataset, and the subset that names exactly these."""
 
     images: Dataset
-    description: str
+    subset: Subset
+
+    @property
+    def description(self) -> str:
+        """The text that names exactly these images."""
+        return describe(self.subset)
+
+    def first(self, count: int) -> "ChosenData":
+        """The first ``count`` of these images."""
+        if count >= len(self.images):
+            return self
+        name, split, steps = self.subset.name, self.subset.split, self.subset.steps
+        return ChosenData(self.images[:count], Subset(name, split, (*steps, Range(0, count))))
+
+    def up_to(self, index: int) -> "ChosenData":
+        """These images up to the one that has this index in the dataset."""
+        return self.first(int((self.images.indices == index).nonzero()[-1]) + 1)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -100,11 +116,8 @@ def choose_data(source: PictureSource) -> ChosenData | None:
     if source.data is None:
         return None
     subset = parse(source.data)
-    data, limit = load_subset(subset, root=source.root), source.limit
-    if limit is not None and limit < len(data):
-        data = data[:limit]
-        subset = Subset(subset.name, subset.split, (*subset.steps, Range(0, limit)))
-    return ChosenData(data, describe(subset))
+    chosen = ChosenData(load_subset(subset, root=source.root), subset)
+    return chosen if source.limit is None else chosen.first(source.limit)
 
 
 def read_groups(

@@ -1,0 +1,104 @@
+"""A run that may be stopped: where its finished batches are, and when it may be resumed."""
+
+import json
+from pathlib import Path
+
+from pinprick.errors import BadInput, Stopped
+from pinprick.files import write_text
+from pinprick.jobs.progress import Progress
+from pinprick.saved_batches import count_batches, remove_batches
+
+_FOLDER = "unfinished"
+_NOTE = "README.txt"
+_TEXT = """\
+Finished batches of a run that has not ended.
+The same command with --resume reads them and attacks the rest.
+This folder is removed when the run has ended.
+"""
+
+
+class UnfinishedRun:
+    """The finished batches of a run, in the folder ``unfinished`` beside its results.
+
+    As a context it makes the folder, and removes it at the end if the run has finished or there is
+    no batch to resume from.
+
+    Args:
+        out: The folder of the results.
+        document: The JSON file in it that says whether a run is complete.
+        resume: True goes on with the run that was stopped, False starts again, and None refuses to
+            start where a run was stopped.
+        progress: Receives a remark where a run is resumed.
+    """
+
+    def __init__(
+        self, out: Path, document: str, *, resume: bool | None, progress: Progress
+    ) -> None:
+        self.folder, self._document = out / _FOLDER, out / document
+        self._resume, self._progress, self._finished = resume, progress, False
+        found = count_batches(self.folder)
+        if found and resume is None:
+            raise BadInput(
+                f"{out} has {_batches(found)} of a run that was stopped: --resume goes on, "
+                "--no-resume starts again, and --out names another folder"
+            )
+        if resume and not found and _is_complete(self._document):
+            raise BadInput(
+                f"the run in {out} has finished, its results are in {self._document}; "
+                "leave --resume out to run it again"
+            )
+
+    def __enter__(self) -> "UnfinishedRun":
+        found = count_batches(self.folder)
+        if found and self._resume:
+            self._progress.remark(f"resuming after {_batches(found)} in {self.folder}")
+        else:
+            self._remove()
+        self.folder.mkdir(exist_ok=True)
+        if not (self.folder / _NOTE).exists():
+            write_text(self.folder / _NOTE, _TEXT)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._finished or not count_batches(self.folder):
+            self._remove()
+
+    def finish(self) -> None:
+        """Say that all is attacked; the batches are removed at the end."""
+        self._finished = True
+
+    def has_made(self, file: Path) -> bool:
+        """Whether this run wrote the file, before it was stopped or since."""
+        return file.exists() and file.stat().st_mtime >= (self.folder / _NOTE).stat().st_mtime
+
+    def remark_saved(self) -> None:
+        """Say that a run that failed can be resumed, if it can."""
+        if count_batches(self.folder):
+            self._progress.remark(f"finished batches are in {self.folder}: --resume goes on")
+
+    def stopped(self, done: int, total: str) -> Stopped:
+        """The error that says where the run was stopped, as in "5 of 20 images"."""
+        found = count_batches(self.folder)
+        if not found:
+            return Stopped("stopped before the first batch was finished; nothing is saved")
+        results = f", the results so far in {self._document}" if done else ""
+        return Stopped(
+            f"stopped after {done} of {total}; {_batches(found)} saved in {self.folder}{results}",
+            resumable=True,
+        )
+
+    def _remove(self) -> None:
+        """Remove the batches; files of others in the folder stay."""
+        (self.folder / _NOTE).unlink(missing_ok=True)
+        remove_batches(self.folder)
+
+
+def _batches(count: int) -> str:
+    return f"{count} finished {'batch' if count == 1 else 'batches'}"
+
+
+def _is_complete(document: Path) -> bool:
+    try:
+        return json.loads(document.read_bytes()).get("complete") is True
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return False
