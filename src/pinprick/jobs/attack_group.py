@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack
 from pinprick.data.pictures import PictureRecord
-from pinprick.jobs.device import choose_batch_size
+from pinprick.jobs.batch_size import choose_batch_size, known_batch_size
 from pinprick.jobs.pictures import PictureGroup
 from pinprick.jobs.progress import Progress
 from pinprick.model import Classifier
@@ -49,7 +49,7 @@ def settle_threads(
 
     The caller must be decorated with ``restored_threads()``, so that the number ends with the job.
     """
-    size = choose_batch_size(run.batch_size, model)
+    size = known_batch_size(run.batch_size, model)
     chosen = choose_threads(model, images, count=run.threads, batch_size=size)
     if chosen.count != chosen.instead_of:
         torch.set_num_threads(chosen.count)
@@ -80,7 +80,14 @@ def attack_group(
         allowed=group.allowed,
         seed=run.seed,
         ids=group.ids,
-        batch_size=choose_batch_size(run.batch_size, model),
+        batch_size=choose_batch_size(
+            run.batch_size,
+            model,
+            group.images,
+            attack.facts(),
+            max_forwards=run.max_forwards,
+            max_backwards=run.max_backwards,
+        ),
         start=start,
         trace=run.trace,
         max_forwards=run.max_forwards,

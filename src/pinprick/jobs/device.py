@@ -1,4 +1,4 @@
-"""The model on its device: loading it there, the batch size that suits it, and its versions."""
+"""The model on its device: loading it there, and its versions."""
 
 import platform
 
@@ -9,8 +9,6 @@ from pinprick import __version__
 from pinprick.errors import BadInput, NoAnswer
 from pinprick.model import Classifier
 from pinprick.zoo import load_model
-
-_SMALL = 64  # pixels per side up to which batches are faster than single images on a CPU
 
 
 def load_on_device(model: str | Classifier, device: str, *, trust: bool = False) -> Classifier:
@@ -41,16 +39,6 @@ def find_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         raise BadInput(f"the device {name!r} cannot be used ({reason}); try cpu or auto") from None
-
-
-def choose_batch_size(given: int | None, model: Classifier) -> int | None:
-    """The batch size that was given, or 1 for large images on a CPU, which gain nothing in batches.
-
-    Each image then has its own time. None leaves the choice to the attack.
-    """
-    on_cpu = model.device is None or model.device.type == "cpu"
-    small = model.size is not None and max(model.size) <= _SMALL
-    return 1 if given is None and on_cpu and not small else given
 
 
 def unanswered(*models: Classifier | None) -> NoAnswer | None:
