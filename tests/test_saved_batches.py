@@ -145,6 +145,16 @@ def test_another_run_is_refused_by_what_differs(
     assert str(error.value).endswith("or start again without the saved batches")
 
 
+def test_another_number_of_threads_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attacked(tmp_path)
+    threads = torch.get_num_threads()
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    with pytest.raises(BadInput, match=f"has threads {threads}, this one has 7;"):
+        attacked(tmp_path)
+
+
 def test_another_start_is_refused(tmp_path: Path) -> None:
     net, pictures = Net(), images()[0]
     whole = attacked(None, net, attack=IFGSM())

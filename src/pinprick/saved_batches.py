@@ -115,6 +115,7 @@ def describe_run(
 ) -> dict[str, Any]:
     """All that decides the results of a run, as plain data; tensors as their SHA-256."""
     weights = model.net.state_dict() if isinstance(model.net, nn.Module) else {}
+    device = model.device or task.images.device
     return {
         "attack": attack.describe(),
         "revision": facts.revision,
@@ -135,7 +136,8 @@ def describe_run(
         "max_backwards": task.max_backwards,
         "max_seconds": max_seconds,
         "trace": task.trace,
-        "device": (model.device or task.images.device).type,
+        "device": device.type,
+        "threads": torch.get_num_threads() if device.type == "cpu" else None,
     }
 
 
