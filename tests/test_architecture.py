@@ -172,6 +172,22 @@ def test_public_names_are_listed_once_and_resolve() -> None:
     assert typed == {name: f"pinprick.{home}" for name, home in pinprick._HOME.items()}
 
 
+def test_the_public_names_can_be_listed() -> None:
+    assert set(dir(pinprick)) == {*pinprick.__all__, "__version__"}
+
+
+@pytest.mark.parametrize(
+    "public", ["Attack", "AttackResult", "Card", "Goal", "Problem", "Units", "setting"]
+)
+def test_what_an_author_needs_says_what_it_does(public: str) -> None:
+    cls = getattr(pinprick, public)
+    assert cls.__doc__
+    for name in dir(cls):
+        one = getattr(cls, name)
+        if not name.startswith("_") and (callable(one) or hasattr(one, "__get__")):
+            assert one.__doc__, f"{public}.{name} has no docstring"
+
+
 def test_a_name_that_is_not_there_is_an_ordinary_error() -> None:
     with pytest.raises(AttributeError, match="module 'pinprick' has no attribute 'sparsefool'"):
         pinprick.sparsefool  # noqa: B018

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pinprick import AttackResult, Goal
-from pinprick.result import join
-from pinprick.trace import Trace
+from pinprick import AttackResult, BadInput, Goal, join
+from pinprick.trace import Passes, Trace
 
 
 def result_of(images: Tensor, adversarial: Tensor, **fields: Any) -> AttackResult:
@@ -263,6 +262,32 @@ def test_joining_keeps_targets_and_the_largest_memory() -> None:
     assert joined.goal.targets is not None
     assert joined.goal.targets.tolist() == [1, 1]
     assert joined.peak_memory == 9
+
+
+def test_joining_a_result_without_images_adds_its_time_only() -> None:
+    whole = replace(four_fates()[:3], stages={"first": Passes(torch.arange(3), torch.arange(3))})
+    no_images = replace(
+        whole[:0], clean_logits=torch.zeros(0, 1), stages={}, noise=None, seconds=0.5
+    )
+    for parts in ([no_images, whole], [whole, no_images]):
+        joined = join(parts)
+        assert torch.equal(joined.clean_logits, whole.clean_logits)
+        assert joined.stages["first"].forwards.tolist() == [0, 1, 2]
+        assert joined.seconds == whole.seconds + 0.5
+    assert len(join([no_images, no_images])) == 0
+    with pytest.raises(BadInput, match="there is no result to join: the list is empty"):
+        join([])
+
+
+def test_a_result_is_shown_in_one_line() -> None:
+    result = replace(four_fates(), attack={"name": "greedy", "max_pixels": 9}, model="net")
+    assert repr(result) == (
+        "<AttackResult: greedy on net, 4 images of 1 x 1 x 2, fooled 1 of 2 correct ones>"
+    )
+    assert repr(replace(result[:0], attack={}, model="")) == (
+        "<AttackResult: unnamed attack on unnamed model, 0 images of 1 x 1 x 2, "
+        "fooled 0 of 0 correct ones>"
+    )
 
 
 def test_an_empty_result_has_empty_counts_and_no_rate() -> None:

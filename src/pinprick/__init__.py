@@ -34,15 +34,17 @@ if TYPE_CHECKING:
     from pinprick.goal import Goal, least_likely
     from pinprick.jobs.draw import draw_attack, draw_comparison, draw_effects, draw_explanation
     from pinprick.model import Classifier, Model
+    from pinprick.parts.units import Units
     from pinprick.polishing import polish
     from pinprick.problem import Problem
     from pinprick.random import Streams
     from pinprick.report.curves_figure import plot_curves
     from pinprick.report.summary import summarise
-    from pinprick.result import AttackResult, Failure
+    from pinprick.result import AttackResult, Failure, join
     from pinprick.result_file import load_result, save_result
     from pinprick.run import attack_batches, run_attack
     from pinprick.scores import score_model
+    from pinprick.settings import setting
     from pinprick.threads import fast_threads
     from pinprick.worst_case import best_of
     from pinprick.zoo import load_model
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOME = {
+_HOME = {  # the module of each public name; the names are also in the lists above and below
     "ATTACKS": "attacks",
     "Attack": "attacks",
     "AttackResult": "result",
@@ -71,6 +73,7 @@ _HOME = {
     "PinprickError": "errors",
     "Problem": "problem",
     "Streams": "random",
+    "Units": "parts.units",
     "UnknownName": "errors",
     "attack_batches": "run",
     "best_of": "worst_case",
@@ -91,6 +94,7 @@ _HOME = {
     "guided_gradcam": "explain.maps.guided",
     "guided_gradients": "explain.maps.guided",
     "integrated_gradients": "explain.maps.integrated",
+    "join": "result",
     "layercam": "explain.maps.class_maps",
     "least_likely": "goal",
     "load_data": "data",
@@ -105,6 +109,7 @@ _HOME = {
     "save_model": "zoo.saved_folder",
     "save_result": "result_file",
     "score_model": "scores",
+    "setting": "settings",
     "summarise": "report.summary",
 }
 
@@ -128,6 +133,7 @@ __all__ = [
     "PinprickError",
     "Problem",
     "Streams",
+    "Units",
     "UnknownName",
     "attack_batches",
     "best_of",
@@ -148,6 +154,7 @@ __all__ = [
     "guided_gradcam",
     "guided_gradients",
     "integrated_gradients",
+    "join",
     "layercam",
     "least_likely",
     "load_data",
@@ -162,6 +169,7 @@ __all__ = [
     "save_model",
     "save_result",
     "score_model",
+    "setting",
     "summarise",
 ]
 
@@ -170,3 +178,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'pinprick' has no attribute {name!r}")
     return getattr(import_module(f"pinprick.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -19,6 +19,11 @@ class Goal(BatchRows):
 
     Results are judged without slack. Attacks get one where the model's logits are noisy, so that
     what they find lies beyond the noise.
+
+    Attributes:
+        labels: The true class of each image.
+        targets: The class to reach, per image; None for an untargeted goal.
+        slack: By how many logits the goal must be met.
     """
 
     labels: Labels
@@ -26,6 +31,7 @@ class Goal(BatchRows):
     slack: float = 0.0
 
     def met(self, logits: Logits) -> Mask:
+        """Which rows of logits meet the goal; logits that are not finite never do."""
         finite = logits.abs().amax(dim=1) < torch.inf  # argmax picks NaN, which must not count
         if self.slack:
             return finite & (self.margin(logits) < 0)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pinprick.batch_rows import BatchRows
+from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.metrics.needed import Numbers
 from pinprick.metrics.robust_accuracy import robust_accuracy, robust_accuracy_curve
@@ -144,6 +145,16 @@ class AttackResult(BatchRows):
     def __len__(self) -> int:
         return len(self.images)
 
+    def __repr__(self) -> str:
+        """One line: the attack, the model, how many images, how many of them were fooled."""
+        shape = " x ".join(map(str, self.images.shape[1:]))
+        fooled, correct = int((self.success & self.correct).sum()), int(self.correct.sum())
+        return (
+            f"<AttackResult: {self.attack.get('name', 'unnamed attack')} on "
+            f"{self.model or 'unnamed model'}, {len(self)} images of {shape}, "
+            f"fooled {fooled} of {correct} correct ones>"
+        )
+
     @once
     def success(self) -> Mask:
         """The adversarial image meets the goal, whether or not the clean one did."""
@@ -236,6 +247,7 @@ class AttackResult(BatchRows):
 
     @property
     def delta(self) -> Images:
+        """What was added to each image: ``adversarial - images``."""
         return self.adversarial - self.images
 
     @once
@@ -250,10 +262,12 @@ class AttackResult(BatchRows):
 
     @once
     def l0_elements_percent(self) -> PerImage:
+        """Changed elements as a percentage of the elements of an image."""
         return 100 * self.l0_elements.double() / self.images[:1].numel()
 
     @once
     def l0_pixels_percent(self) -> PerImage:
+        """Changed pixels as a percentage of the pixels of an image."""
         return 100 * self.l0_pixels.double() / self.images[:1, :1].numel()
 
     @once
@@ -268,14 +282,17 @@ class AttackResult(BatchRows):
 
     @once
     def l1(self) -> PerImage:
+        """Sum of the absolute changes of each image."""
         return self.delta.flatten(1).abs().sum(dim=1)
 
     @once
     def l2(self) -> PerImage:
+        """Euclidean norm of the change of each image."""
         return self.delta.flatten(1).square().sum(dim=1).sqrt()
 
     @once
     def linf(self) -> PerImage:
+        """Largest absolute change of each image."""
         return self.delta.flatten(1).abs().amax(dim=1)
 
     def __getitem__(self, chosen: Rows | slice | int | list[int]) -> "AttackResult":
@@ -299,17 +316,23 @@ class AttackResult(BatchRows):
 
 
 def join(results: Sequence[AttackResult]) -> AttackResult:
-    """One result of several, in order; times and what was sent are added up."""
-    names = dict.fromkeys(name for result in results for name in result.stages)
-    results = [_with_stages(result, names) for result in results]
+    """One result of several, in order; times and what was sent are added up.
+
+    What all images share, such as the attack and its settings, comes from the first result that
+    has images. One without images adds its time, its memory and what it sent.
+    """
+    if not results:
+        raise BadInput("there is no result to join: the list is empty")
+    parts = [result for result in results if len(result)] or results[:1]
+    names = dict.fromkeys(name for part in parts for name in part.stages)
     peaks = [result.peak_memory for result in results if result.peak_memory is not None]
     sent = [result.sent for result in results if result.sent is not None]
     return replace(
-        AttackResult.join(results),
+        AttackResult.join([_with_stages(part, names) for part in parts]),
         seconds=sum(result.seconds for result in results),
         peak_memory=max(peaks, default=None),
         complete=all(result.complete for result in results),
-        sent={name: sum(part.get(name, 0) for part in sent) for name in sent[0]} if sent else None,
+        sent={name: sum(one.get(name, 0) for one in sent) for name in sent[0]} if sent else None,
     )
 
 

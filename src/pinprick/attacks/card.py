@@ -95,9 +95,11 @@ class Attack(Settings, ABC):
 
     @classmethod
     def owner(cls) -> str:
+        """What messages call the attack."""
         return cls.card.name
 
     def describe(self) -> dict[str, Any]:
+        """Name and settings as plain data, with every default spelled out; ``build`` reads it."""
         return {"name": self.card.name, **super().describe()}
 
     def facts(self) -> Card:

@@ -15,7 +15,11 @@ from pinprick.types import Images, PerImage
 
 @dataclass(frozen=True)
 class Units:
-    """Conversion from values to units and back."""
+    """Conversion from values to units and back.
+
+    Attributes:
+        unit: What counts as one unit: "elements" or "pixels".
+    """
 
     unit: Literal["elements", "pixels"]
 
