@@ -19,6 +19,7 @@ from pinprick.attacks.jsma import JSMA
 from pinprick.attacks.lbfgs import LBFGS
 from pinprick.attacks.mifgsm import MIFGSM
 from pinprick.attacks.onepixel import OnePixel
+from pinprick.attacks.own_class import load_class
 from pinprick.attacks.pgd import PGD
 from pinprick.attacks.pgd0 import PGD0
 from pinprick.attacks.pinprick import Pinprick
@@ -83,6 +84,9 @@ ATTACKS: dict[str, type[Attack]] = {
 
 
 def find_attack(name: str) -> type[Attack]:
+    """The class of the attack ``name``: one of the table, or ``package.module:Class``."""
+    if ":" in name:
+        return load_class(name, ATTACKS)
     try:
         return ATTACKS[name]
     except KeyError:

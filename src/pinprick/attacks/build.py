@@ -2,7 +2,9 @@
 
 Plain data is what JSON and TOML hold: ``{"name": "pgd", "eps": 0.03, "steps": 20}``. Values may
 also come as text from the shell ("8/255", "none", "true", "5,10"). An attack held by another nests.
-``preset`` names a preset, if there are any; settings given beside it override the preset's.
+``preset`` names a preset, if there are any; settings given beside it override the preset's. An
+attack outside this package goes by ``package.module:Class`` or ``file.py:Class``, and building it
+runs that code.
 """
 
 from collections.abc import Mapping

@@ -98,9 +98,16 @@ class Attack(Settings, ABC):
         """What messages call the attack."""
         return cls.card.name
 
+    @classmethod
+    def full_name(cls) -> str:
+        """What ``build`` and ``--attack`` take: the card's name, or ``module:Class`` elsewhere."""
+        if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            return cls.card.name
+        return f"{cls.__module__}:{cls.__qualname__}"
+
     def describe(self) -> dict[str, Any]:
         """Name and settings as plain data, with every default spelled out; ``build`` reads it."""
-        return {"name": self.card.name, **super().describe()}
+        return {"name": self.full_name(), **super().describe()}
 
     def facts(self) -> Card:
         """The card under these settings."""

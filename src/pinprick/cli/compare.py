@@ -36,7 +36,8 @@ def main(
         str,
         typer.Option(
             metavar="A,B:PRESET",
-            help="Attacks by name, some under a preset; `pinprick attacks` lists them.",
+            help="Attacks by name, some under a preset; `pinprick attacks` lists them. One of "
+            "yours goes by package.module:Class or file.py:Class.",
         ),
     ] = options.DEFAULT_COMPARISON,
     model: options.ModelName = options.DEFAULT_MODEL,

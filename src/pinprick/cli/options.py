@@ -1,5 +1,6 @@
 """The arguments that several commands share, and their defaults."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,7 +41,12 @@ ModelName = Annotated[
 ]
 AttackName = Annotated[
     str,
-    typer.Option("--attack", metavar="NAME", help="The attack; `pinprick attacks` lists them."),
+    typer.Option(
+        "--attack",
+        metavar="NAME",
+        help="The attack; `pinprick attacks` lists them. One of yours goes by package.module:Class "
+        "or file.py:Class.",
+    ),
 ]
 AttackOptions = Annotated[
     list[str] | None,
@@ -279,14 +285,25 @@ def read_attacks(names: str, given: Iterable[str]) -> list[dict[str, str]]:
     for name in (name.strip() for name in names.split(",")):
         if name in specs:
             raise BadInput(f"the attack {name} is listed twice")
-        attack, colon, preset = name.partition(":")
-        specs[name] = read_attack(attack, [f"preset={preset}"] if colon else ())
+        attack, preset = _split_preset(name)
+        specs[name] = read_attack(attack, [f"preset={preset}"] if preset is not None else ())
     for key, value in read_options(given).items():
-        name, dot, setting = key.partition(".")
-        if not (dot and setting) or name not in specs:
+        owners = [name for name in specs if key.startswith(f"{name}.") and key != f"{name}."]
+        if not owners:
             raise BadInput(
                 f"an option of compare starts with one of its attacks, as in "
                 f"{next(iter(specs))}.key=value; got {key}={value}"
             )
-        specs[name][setting] = value
+        specs[owners[0]][key.removeprefix(f"{owners[0]}.")] = value
     return list(specs.values())
+
+
+def _split_preset(name: str) -> tuple[str, str | None]:
+    """``"cw_l0:quick"`` as name and preset; a class of one's own is ``"mine:Walk:quick"``."""
+    from pinprick.attacks import ATTACKS
+
+    attack, colon, rest = name.partition(":")
+    if attack in ATTACKS or not colon:
+        return attack, rest if colon else None
+    own = re.fullmatch(r"(.*?\.py:\w+|[\w.]+:\w+):(\w+)", name)
+    return (own[1], own[2]) if own else (name, None)

@@ -102,7 +102,7 @@ def explain_pictures(
             "result": None,
         },
         settings=settings,
-        polish=polish,
+        polish=attack.facts().norm == "l0" if polish is None else polish,
         layer=layer,
         method=method,
         drawn=choose_figures(figures, total, dataset=chosen is not None, seed=options.seed),
