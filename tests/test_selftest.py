@@ -8,7 +8,8 @@ import torch
 
 from pinprick import ATTACKS, Attack, BadInput, Card, Problem
 from pinprick.backward import AT_ONCE
-from pinprick.selftest import FACTORS, Factor, Verdict, run_selftest
+from pinprick.contract.check_attack import Verdict
+from pinprick.selftest import FACTORS, Factor, run_selftest
 from pinprick.types import Images
 
 

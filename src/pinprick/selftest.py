@@ -7,16 +7,18 @@ Attacks with a quick preset are run with it.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pinprick.attacks import ATTACKS
 from pinprick.attacks.build import build_quick
 from pinprick.attacks.card import Attack
+from pinprick.contract.check_attack import Verdict
+from pinprick.contract.networks import Counting
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.model import Classifier
@@ -31,7 +33,7 @@ from pinprick.oracle import (
 )
 from pinprick.result import AttackResult
 from pinprick.run import run_attack
-from pinprick.types import Images, Labels, Logits, PerImage
+from pinprick.types import Images, Labels, PerImage
 
 _SHAPE = (3, 8, 8)
 
@@ -98,21 +100,6 @@ def give_room(attack: Attack, optimum: Tensor) -> Attack:
     return cast(Attack, replace(cast(Any, attack), k=most))
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The outcome of one test.
-
-    Attributes:
-        name: What was tested.
-        passed: Whether the test passed.
-        detail: What was found; if it failed, what is wrong.
-    """
-
-    name: str
-    passed: bool
-    detail: str
-
-
 def run_selftest(device: str = "cpu") -> list[Verdict]:
     """Test the arithmetic and every attack of the table on ``device``."""
     case = _Case(_usable(device))
@@ -126,30 +113,6 @@ def own_box(attack: Attack) -> float | None:
     """The most that an attack may change a value, where it has such a setting."""
     eps: float | None = getattr(attack, "eps", None)
     return eps
-
-
-class Counting(nn.Module):
-    """A network that counts forward and backward passes.
-
-    Several gradients cannot be made together, so that none is missed.
-    """
-
-    def __init__(self, net: nn.Module) -> None:
-        super().__init__()
-        self.net = net
-        self.forwards = self.backwards = 0
-
-    def forward(self, images: Images) -> Logits:
-        self.forwards += len(images)
-        if images.requires_grad:
-            images = images.view_as(images)
-            images.register_hook(self._note)
-        logits: Logits = self.net(images)
-        return logits
-
-    def _note(self, grad: Tensor) -> None:
-        grad.any().item()  # raises an error under torch.vmap
-        self.backwards += len(grad)
 
 
 Finding = tuple[bool, str]

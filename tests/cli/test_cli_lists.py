@@ -7,7 +7,7 @@ import pytest
 
 from cli.conftest import Run
 from pinprick import ATTACKS, build
-from pinprick.selftest import Verdict
+from pinprick.contract.check_attack import Verdict
 from pinprick.settings import meanings_of, ranges_of
 
 

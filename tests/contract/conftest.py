@@ -2,9 +2,10 @@
 
 import pytest
 
-from contract.baseline import Baseline, baseline
+from contract.baseline import baseline
 from contract.specifications import SPECS
 from pinprick import Attack, build
+from pinprick.contract.watched_run import WatchedRun
 
 
 @pytest.fixture(params=sorted(SPECS))
@@ -20,5 +21,5 @@ def attack(spec: str) -> Attack:
 
 
 @pytest.fixture
-def base(spec: str) -> Baseline:
+def base(spec: str) -> WatchedRun:
     return baseline(spec)

@@ -1,11 +1,12 @@
-"""Networks and images whose arithmetic is known, for the contract."""
+"""Networks and images whose arithmetic is known, and networks that record what they are asked."""
 
+import zlib
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from pinprick import Classifier
+from pinprick.model import Classifier
 from pinprick.oracle import exact_images, exact_linear, sure_images
 
 SHAPE = (3, 4, 5)
@@ -89,14 +90,6 @@ def indifferent() -> Classifier:
     return linear
 
 
-def tied_linear(shape: tuple[int, int, int]) -> Classifier:
-    """A linear model whose weights are all of one size, so that most gradients are tied."""
-    model = row_by_row(shape=shape)
-    weight = next(network(model).parameters())
-    weight.data = weight.data.sign() / 4
-    return model
-
-
 # Faults of single images
 
 FAULTS = {"nan logits": 0.3, "inf logits": 0.35, "nan gradient": 0.4, "zero gradient": 0.45}
@@ -144,3 +137,55 @@ class _SpoilGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return grad.masked_fill(ctx.nan, float("nan")).masked_fill(ctx.zero, 0.0), None, None
+
+
+# What a network was asked
+
+
+class Counting(nn.Module):
+    """A network that counts forward and backward passes.
+
+    Several gradients cannot be made together, so that none is missed.
+    """
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+        self.forwards = self.backwards = 0
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.forwards += len(images)
+        if images.requires_grad:
+            images = images.view_as(images)
+            images.register_hook(self._note)
+        logits: Tensor = self.net(images)
+        return logits
+
+    def _note(self, grad: Tensor) -> None:
+        grad.any().item()  # raises an error under torch.vmap
+        self.backwards += len(grad)
+
+
+class Watched(Counting):
+    """A network that also counts its calls, and has a checksum of all images that it saw."""
+
+    def __init__(self) -> None:
+        super().__init__(Faulty(busy_network()))
+        self.calls = self.checksum = 0
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.calls += 1
+        self.checksum = zlib.crc32(images.detach().numpy().tobytes(), self.checksum)
+        return super().forward(images)
+
+
+class OneHot(nn.Module):
+    """A network that gives the class, and nothing else that its logits say."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.net(images)
+        return nn.functional.one_hot(logits.argmax(dim=1), logits.shape[1]).to(logits.dtype)

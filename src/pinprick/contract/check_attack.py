@@ -1,0 +1,83 @@
+"""``check_attack``: hold an attack to the contract that the attacks of this package keep."""
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pinprick.attacks.card import Attack
+from pinprick.contract.further_runs import FURTHER_RUNS
+from pinprick.contract.kinds_of_images import BLOCKS, breaches_on
+from pinprick.contract.one_run import ONE_RUN
+from pinprick.contract.watched_run import WatchedRun, victim, watch
+from pinprick.errors import one_line
+from pinprick.intake import check_parties
+
+Clause = Callable[[WatchedRun], Iterator[str]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of one test.
+
+    Attributes:
+        name: What was tested.
+        passed: Whether the test passed.
+        detail: What was found; if it failed, what is wrong.
+    """
+
+    name: str
+    passed: bool
+    detail: str
+
+
+def check_attack(attack: Attack) -> list[str]:
+    """Run an attack on small exact networks; print and return what it breaks of the contract.
+
+    The list has one sentence per breach. It is empty for an attack that keeps the contract.
+    """
+    verdicts = contract_verdicts(attack)
+    broken = [f"{one.name}: {one.detail}" for one in verdicts if not one.passed]
+    for sentence in broken:
+        print(sentence)
+    kept = f"{len(verdicts) - len(broken)} of {len(verdicts)} clauses of the contract"
+    print(f"{attack.card.name} keeps {kept}")
+    return broken
+
+
+def contract_verdicts(attack: Attack) -> list[Verdict]:
+    """One verdict per clause; one alone where the attack fails on the simplest input."""
+    check_parties(attack, victim())
+    try:
+        run = watch(attack)
+    except Exception as error:
+        return [Verdict("runs", False, _raised(error, attack))]
+    questions: dict[str, Callable[[], Iterable[str]]] = {
+        _words(clause): partial(clause, run) for clause in (*ONE_RUN, *FURTHER_RUNS)
+    }
+    questions["runs on every kind of image"] = partial(breaches_on, BLOCKS[0], attack)
+    return [_verdict(name, breaches, attack) for name, breaches in questions.items()]
+
+
+def _verdict(name: str, breaches: Callable[[], Iterable[str]], attack: Attack) -> Verdict:
+    """The outcome of one clause; an error inside the attack is a breach."""
+    try:
+        found = list(breaches())
+    except Exception as error:
+        found = [_raised(error, attack)]
+    return Verdict(name, not found, " ".join(dict.fromkeys(found)) or "kept")
+
+
+def _raised(error: Exception, attack: Attack) -> str:
+    """The error in one sentence, with the last line of the attack's own file on its way."""
+    lines = traceback.extract_tb(error.__traceback__)
+    own = [line for line in lines if line.filename == type(attack).__call__.__code__.co_filename]
+    last = (own or lines)[-1]
+    notes = "".join(f", {note}" for note in getattr(error, "__notes__", ()))
+    place = f"{Path(last.filename).name}, line {last.lineno}{notes}"
+    return f"It raised {type(error).__name__} ({place}): {one_line(error)}"
+
+
+def _words(clause: Clause) -> str:
+    return clause.__name__.replace("_", " ")
