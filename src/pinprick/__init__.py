@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pinprick.attacks import ATTACKS, Attack, Card, find_attack
     from pinprick.attacks.build import build, describe
     from pinprick.checks import check_model, check_result
+    from pinprick.contract.check_attack import check_attack
     from pinprick.data import load_data
     from pinprick.data.dataset import Dataset
     from pinprick.data.select import load_subset
@@ -78,6 +79,7 @@ _HOME = {  # the module of each public name; the names are also in the lists abo
     "attack_batches": "run",
     "best_of": "worst_case",
     "build": "attacks.build",
+    "check_attack": "contract.check_attack",
     "check_model": "checks",
     "check_result": "checks",
     "describe": "attacks.build",
@@ -138,6 +140,7 @@ __all__ = [
     "attack_batches",
     "best_of",
     "build",
+    "check_attack",
     "check_model",
     "check_result",
     "describe",

@@ -271,12 +271,12 @@ def _attack_batch(
             problem.tally.out_of_time |= todo
         elif todo.any():
             with time_left.spent():
-                adversarial[todo] = attack(problem[todo]).detach()
+                adversarial[todo] = _call(attack, problem[todo])
                 doubtful = _given_up(adversarial, problem)
                 if doubtful.any():
                     again = problem[doubtful]
                     again.goal = again.goal.plain
-                    adversarial[doubtful] = attack(again).detach()
+                    adversarial[doubtful] = _call(attack, again)
         seconds, peak_memory = clock.stop()
         _check_product(facts, images, adversarial, allowed)
         adversarial_logits, rounded_logits, unconfirmed = final_logits(model, adversarial)
@@ -324,6 +324,19 @@ def _attack_batch(
         model=model.name,
         seed=seed,
     ).to(home)
+
+
+def _call(attack: Attack, problem: Problem) -> Images:
+    """What the attack returns, if that is one image per image."""
+    returned: Any = attack(problem)
+    wanted = tuple(problem.images.shape)
+    if not isinstance(returned, Tensor) or tuple(returned.shape) != wanted:
+        shape = f" of shape {tuple(returned.shape)}" if isinstance(returned, Tensor) else ""
+        raise RuntimeError(
+            f"{attack.card.name} returned a {type(returned).__name__}{shape} for images of shape "
+            f"{wanted}: a bug in the attack"
+        )
+    return returned.detach()
 
 
 def _given_up(adversarial: Images, problem: Problem) -> Mask:

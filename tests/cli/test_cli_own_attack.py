@@ -92,3 +92,18 @@ def test_a_wrong_name_gets_one_line(run: Run, picture: Path) -> None:
     assert done.err.strip().endswith(
         "no class of cli_test_own is called 'Haff'; did you mean Half?"
     )
+
+
+def test_selftest_holds_it_to_the_contract(run: Run) -> None:
+    done = run("selftest", "--attack", "cli_test_own:Half", "--option", "channel=0")
+    assert done.status == 1
+    assert "It never asked the model." in done.out
+    assert "of 15 passed by half" in done.out
+    sound = run("selftest", "--attack", "ifgsm", "--option", "steps=1", "--json")
+    assert sound.status == 0
+    document = json.loads(sound.out)
+    assert document["attack"]["steps"] == 1
+    assert all(verdict["passed"] for verdict in document["verdicts"])
+    lone = run("selftest", "--option", "steps=1")
+    assert lone.status == 2
+    assert "--option belongs to the attack that --attack names" in lone.err

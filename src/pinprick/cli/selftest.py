@@ -1,30 +1,64 @@
 """``pinprick selftest``: test the attacks on this machine against known answers."""
 
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
 from pinprick.cli import options
 from pinprick.cli.console import print_json, print_table
 
+if TYPE_CHECKING:
+    from pinprick.contract.check_attack import Verdict
 
-def main(device: options.Device = "auto", json: options.Json = False) -> None:
+
+def main(
+    attack: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Hold this attack to the contract of all attacks instead, on the CPU. One of "
+            "yours goes by package.module:Class or file.py:Class.",
+        ),
+    ] = None,
+    option: options.AttackOptions = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
     """Test the attacks on this machine against known answers.
 
     The exit status is 0 when all passed, and 1 when not. Then do not trust numbers from this
     machine, and please report it.
-    """
-    from dataclasses import asdict
 
+    With --attack the table has one line per clause of the contract, with what the attack breaks.
+    """
+    from pinprick.attacks.build import build
+    from pinprick.contract.check_attack import contract_verdicts
+    from pinprick.errors import BadInput
     from pinprick.jobs.device import find_device
     from pinprick.selftest import run_selftest
 
+    if attack is not None:
+        chosen = build({"name": attack, **options.read_options(option or [])})
+        _report(
+            contract_verdicts(chosen), {"attack": chosen.describe()}, f"by {chosen.card.name}", json
+        )
+        return
+    if option:
+        raise BadInput("--option belongs to the attack that --attack names; give both")
     found = str(find_device(device))
-    verdicts = run_selftest(found)
+    _report(run_selftest(found), {"device": found}, f"on {found}", json)
+
+
+def _report(verdicts: "list[Verdict]", facts: dict[str, object], what: str, json: bool) -> None:
+    """Print the verdicts; the exit status is 1 where one failed."""
+    from dataclasses import asdict
+
     failed = sum(not verdict.passed for verdict in verdicts)
     if json:
-        print_json({"device": found, "verdicts": [asdict(verdict) for verdict in verdicts]})
+        print_json({**facts, "verdicts": [asdict(verdict) for verdict in verdicts]})
     else:
         rows = [(v.name, "passed" if v.passed else "FAILED", v.detail) for v in verdicts]
         print_table(("test", "outcome", "detail"), rows)
-        typer.echo(f"{len(verdicts) - failed} of {len(verdicts)} passed on {found}")
+        typer.echo(f"{len(verdicts) - failed} of {len(verdicts)} passed {what}")
     if failed:
         raise typer.Exit(1)
