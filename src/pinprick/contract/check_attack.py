@@ -37,36 +37,42 @@ def check_attack(attack: Attack) -> list[str]:
 
     The list has one sentence per breach. It is empty for an attack that keeps the contract.
     """
-    verdicts = contract_verdicts(attack)
-    broken = [f"{one.name}: {one.detail}" for one in verdicts if not one.passed]
-    for sentence in broken:
-        print(sentence)
-    kept = f"{len(verdicts) - len(broken)} of {len(verdicts)} clauses of the contract"
-    print(f"{attack.card.name} keeps {kept}")
+    found = find_breaches(attack)
+    broken = [f"{clause}: {sentence}" for clause, some in found.items() for sentence in some]
+    for line in broken:
+        print(line)
+    kept = sum(not some for some in found.values())
+    print(f"{attack.card.name} keeps {kept} of {len(found)} clauses of the contract")
     return broken
 
 
 def contract_verdicts(attack: Attack) -> list[Verdict]:
-    """One verdict per clause; one alone where the attack fails on the simplest input."""
+    """One verdict per clause of the contract."""
+    found = find_breaches(attack)
+    return [Verdict(clause, not some, " ".join(some) or "kept") for clause, some in found.items()]
+
+
+def find_breaches(attack: Attack) -> dict[str, list[str]]:
+    """The sentences of each clause; "runs" alone where the attack fails on the simplest input."""
     check_parties(attack, victim())
     try:
         run = watch(attack)
     except Exception as error:
-        return [Verdict("runs", False, _raised(error, attack))]
+        return {"runs": [_raised(error, attack)]}
     questions: dict[str, Callable[[], Iterable[str]]] = {
-        _words(clause): partial(clause, run) for clause in (*ONE_RUN, *FURTHER_RUNS)
+        clause.__name__.replace("_", " "): partial(clause, run)
+        for clause in (*ONE_RUN, *FURTHER_RUNS)
     }
     questions["runs on every kind of image"] = partial(breaches_on, BLOCKS[0], attack)
-    return [_verdict(name, breaches, attack) for name, breaches in questions.items()]
+    return {name: _sentences(question, attack) for name, question in questions.items()}
 
 
-def _verdict(name: str, breaches: Callable[[], Iterable[str]], attack: Attack) -> Verdict:
-    """The outcome of one clause; an error inside the attack is a breach."""
+def _sentences(question: Callable[[], Iterable[str]], attack: Attack) -> list[str]:
+    """What a clause yields; an error inside the attack is a breach."""
     try:
-        found = list(breaches())
+        return list(dict.fromkeys(question()))
     except Exception as error:
-        found = [_raised(error, attack)]
-    return Verdict(name, not found, " ".join(dict.fromkeys(found)) or "kept")
+        return [_raised(error, attack)]
 
 
 def _raised(error: Exception, attack: Attack) -> str:
@@ -77,7 +83,3 @@ def _raised(error: Exception, attack: Attack) -> str:
     notes = "".join(f", {note}" for note in getattr(error, "__notes__", ()))
     place = f"{Path(last.filename).name}, line {last.lineno}{notes}"
     return f"It raised {type(error).__name__} ({place}): {one_line(error)}"
-
-
-def _words(clause: Clause) -> str:
-    return clause.__name__.replace("_", " ")
