@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Generic, Literal, TypeVar, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import torch
 from torch import Tensor
@@ -13,8 +14,12 @@ from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.metrics.needed import Numbers
 from pinprick.metrics.robust_accuracy import robust_accuracy, robust_accuracy_curve
+from pinprick.model import Classifier
 from pinprick.trace import Passes, Trace
 from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Failure(StrEnum):
@@ -309,6 +314,50 @@ class AttackResult(BatchRows):
     def __iter__(self) -> Iterator["AttackResult"]:
         """Each image by itself, as a batch of one."""
         return (self[row] for row in range(len(self)))
+
+    # The report is imported when it is asked for, since it is made from results.
+
+    def rows(self, model: Classifier | None = None) -> list[dict[str, Any]]:
+        """One dict of plain values per image, as for ``pandas.DataFrame(result.rows())``.
+
+        A value that is not finite or was not measured is None. So are ``needed_pixels`` and
+        ``needed_elements`` where the goal was not met.
+
+        Args:
+            model: The attacked model, for the names of the classes.
+        """
+        from pinprick.report.result_tables import flat_rows
+
+        return flat_rows(self, model)
+
+    def to_csv(self, path: str | Path, model: Classifier | None = None) -> None:
+        """Write ``rows(model)`` as a CSV file with a header; None is an empty cell."""
+        from pinprick.report.result_tables import flat_rows, write_csv
+
+        write_csv(flat_rows(self, model), path)
+
+    def save_pngs(self, folder: str | Path) -> list[Path]:
+        """Write every adversarial image to ``folder`` as a PNG, and a list of them, images.csv.
+
+        A PNG holds 8-bit values, and some images fool only before they are rounded. The column
+        ``fools`` of the list is True for images that fool as they are in the file. Files are called
+        0000.png, 0001.png, … in the order of the result. ``--data csv:FOLDER/images.csv`` reads
+        the list.
+        """
+        from pinprick.report.result_pictures import save_pngs
+
+        return save_pngs(self, folder)
+
+    def plot(self, model: Classifier | None = None, *, most: int = 8) -> "Figure":
+        """A matplotlib figure with one line per image: before, what changed, after.
+
+        Args:
+            model: The attacked model, for the names of the classes.
+            most: Draw the first ``most`` images; ``result[rows].plot()`` draws others.
+        """
+        from pinprick.report.result_pictures import plot_result
+
+        return plot_result(self, model, most=most)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies: what was measured, not what is computed from it."""
