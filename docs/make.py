@@ -1,9 +1,10 @@
 """Makes again what the pages hold of the program's own making; ``scripts/docs`` runs it.
 
 The table of attacks comes from the cards, and so does where each differs from its paper. The
-pictures are figures as ``pinprick attack`` and ``pinprick explain`` write them, of the rocket of
-the demo, by the default attack on the embedded model; those of the explanation are made smaller,
-since a page need not be heavy. The curves are what the page on metrics draws.
+reference of the page on Python comes from docstrings. The pictures are figures as ``pinprick
+attack`` and ``pinprick explain`` write them, of the rocket of the demo, by the default attack on
+the embedded model; those of the explanation are made smaller, since a page need not be heavy. The
+curves are what the page on metrics draws.
 """
 
 import re
@@ -15,16 +16,20 @@ from pathlib import Path
 
 from PIL import Image, ImageColor
 
+import pinprick
 from pinprick.attacks import ATTACKS
 from pinprick.data.sets.photographs import read_photographs
+from pinprick.report.docs_reference import python_reference
 from pinprick.report.docs_tables import attack_table, with_differences
 from pinprick.report.group_outlines import LOOKS
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+PYTHON = ROOT / "docs" / "python.md"
 IMAGES = ROOT / "docs" / "images"
 _WIDE = 900  # pixels of a picture on a page
 TABLE = re.compile(r"(?<=<!-- table of attacks -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
+REFERENCE = re.compile(r"(?<=<!-- reference -->\n).*?(?=<!-- end of reference -->)", re.DOTALL)
 
 
 def make_table() -> None:
@@ -41,6 +46,14 @@ def make_differences() -> None:
         page = ROOT / "docs" / "methods" / f"{name}.md"
         text = with_differences(page.read_text(encoding="utf-8"), attack.card)
         page.write_text(text, encoding="utf-8")
+
+
+def make_reference() -> None:
+    """Put what the docstrings say into the page on Python."""
+    reference = python_reference(pinprick._HOME)
+    text, found = REFERENCE.subn(lambda _: f"{reference}\n", PYTHON.read_text(encoding="utf-8"))
+    assert found == 1, "docs/python.md has lost the marks around its reference"
+    PYTHON.write_text(text, encoding="utf-8")
 
 
 def make_picture() -> None:
@@ -88,6 +101,7 @@ def _run(command: str, folder: str, *more: str) -> None:
 MAKERS = {
     "table": make_table,
     "differences": make_differences,
+    "reference": make_reference,
     "picture": make_picture,
     "explanation": make_explanation,
     "curves": make_curves,

@@ -89,11 +89,14 @@ class AttackResult(BatchRows):
     units: an *element* is one channel value; a *pixel* is changed where any of its channels is.
 
     Attributes:
-        images, adversarial: Before and after, in [0, 1].
+        images: The clean images, in [0, 1], of shape (batch, channel, height, width).
+        adversarial: What the attack returned, in [0, 1].
         goal: The goal of each image.
-        clean_logits, adversarial_logits: The logits of both.
+        clean_logits: The logits of ``images``.
+        adversarial_logits: The logits of ``adversarial``.
         rounded_logits: The logits of ``adversarial`` rounded to 8-bit values.
-        forwards, backwards: Passes per image, of the attack itself.
+        forwards: Forward passes per image, of the attack itself.
+        backwards: Backward passes per image, of the attack itself.
         out_of_budget: Images that were refused passes beyond the limit.
         out_of_time: Images that were refused passes, or never attacked, after the time limit.
         ids: The number of each image; its random stream depends on it.

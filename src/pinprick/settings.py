@@ -130,16 +130,22 @@ def ranges_of(cls: type) -> dict[str, str]:
 
 def meanings_of(cls: type) -> dict[str, str]:
     """What each setting means, from the docstring of the class."""
+    return read_section(inspect.getdoc(cls) or "", "Attributes")
+
+
+def read_section(doc: str, title: str) -> dict[str, str]:
+    """What a docstring says of each name under this title; several names may share a line."""
     found: dict[str, str] = {}
     names: list[str] = []
-    lines = inspect.getdoc(cls) or ""
-    for line in lines.partition("Attributes:\n")[2].splitlines():
+    for line in doc.partition(f"{title}:\n")[2].splitlines():
         start = re.match(r"    (\w[\w, ]*): (.*)", line)
         if start is not None:
             names = start[1].split(", ")
             found |= dict.fromkeys(names, start[2])
-        elif line.strip():
+        elif line.startswith(" "):
             found |= {name: f"{found[name]} {line.strip()}" for name in names}
+        elif line:
+            break  # the next section
     return found
 
 
