@@ -94,7 +94,8 @@ def _in_few_colours(picture: Image.Image) -> Image.Image:
 
 
 def _run(command: str, folder: str, *more: str) -> None:
-    rocket = {photo.name: photo.path for photo in read_photographs()}["rocket"]
+    records = [photo.record for photo in read_photographs()]
+    rocket = {record.name: record.path for record in records}["rocket"]
     subprocess.run(["pinprick", command, rocket, "--out", folder, *more], check=True)
 
 
