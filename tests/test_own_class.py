@@ -100,6 +100,7 @@ def test_settings_of_an_own_attack_are_checked_like_any_other() -> None:
     [
         ("nowhere:Walk", "there is no module 'nowhere' to take an attack from; it must be inst"),
         ("ifgsn:quick", "there is no module 'ifgsn' to take an attack from; did you mean ifgsm?"),
+        ("ifgsm:quick", "no attack is called 'ifgsm:quick'; did you mean ifgsm"),
         ("gone.py:Walk", "there is no file gone.py to take an attack from"),
         (":Walk", "'' is not the name of a module"),
         ("own_test_attacks:Wlak", "no class of own_test_attacks is called 'Wlak'; did you mean W"),

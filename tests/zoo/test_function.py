@@ -58,6 +58,14 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def test_a_model_can_come_from_a_file_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "mine.py").write_text(CODE)
+    assert load_model("deep/mine.py:classifier").name == "mine"
+    with pytest.raises(BadInput, match=r"there is no file deep/other\.py to take a model"):
+        load_model("deep/other.py:classifier")
+
+
 def test_a_network_takes_pictures_at_their_own_size() -> None:
     model = load_model("zoo_test_models:network")
     picture = model.prepare(Image.new("RGB", (2, 2), "white"))

@@ -85,7 +85,7 @@ ATTACKS: dict[str, type[Attack]] = {
 
 def find_attack(name: str) -> type[Attack]:
     """The class of the attack ``name``: one of the table, or ``package.module:Class``."""
-    if ":" in name:
+    if ":" in name and name.partition(":")[0] not in ATTACKS:  # "pgd:quick" is no class
         return load_class(name, ATTACKS)
     try:
         return ATTACKS[name]
