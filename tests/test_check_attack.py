@@ -179,6 +179,7 @@ def test_an_error_in_the_attack_names_its_line() -> None:
     assert verdict.detail.endswith("): out of zeros")
 
 
+@pytest.mark.plain
 def test_a_class_instead_of_an_attack_is_refused() -> None:
     with pytest.raises(BadInput, match="attack must come with its settings, as in Mine"):
         check_attack(Mine)  # type: ignore[arg-type]

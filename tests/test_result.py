@@ -266,8 +266,14 @@ def test_joining_keeps_targets_and_the_largest_memory() -> None:
 
 def test_joining_a_result_without_images_adds_its_time_only() -> None:
     whole = replace(four_fates()[:3], stages={"first": Passes(torch.arange(3), torch.arange(3))})
+    none = torch.zeros(0, 1)  # as the referee has it where there was no image to ask about
     no_images = replace(
-        whole[:0], clean_logits=torch.zeros(0, 1), stages={}, noise=None, seconds=0.5
+        whole[:0],
+        clean_logits=none,
+        adversarial_logits=none,
+        rounded_logits=none,
+        stages={},
+        seconds=0.5,
     )
     for parts in ([no_images, whole], [whole, no_images]):
         joined = join(parts)

@@ -1,7 +1,6 @@
 """Images as PNG files and back, exactly for 8-bit values; figures as PNG files."""
 
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -31,7 +30,7 @@ def read_png(path: str | Path) -> Picture:
     return pixels.permute(2, 0, 1).float() / 255
 
 
-def save_figure(figure: Figure, path: str | Path | BinaryIO) -> None:
+def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure, enlarged if its text needs more room."""
     with atomic_write(Path(path)) as temporary:
         figure.savefig(temporary, format="png", bbox_inches="tight", pad_inches=0.1)

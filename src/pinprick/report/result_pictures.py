@@ -9,7 +9,7 @@ from pinprick.errors import BadInput
 from pinprick.files import open_folder, writing
 from pinprick.model import Classifier
 from pinprick.report.drawing import draw_changes, draw_picture, write_around
-from pinprick.report.png import save_figure, save_png
+from pinprick.report.png import save_png
 from pinprick.report.result_tables import nameless, write_csv
 from pinprick.report.row import make_rows
 from pinprick.report.words import changed, folded, outcome_words, prediction_below
@@ -51,7 +51,7 @@ class ShownFigure(Figure):
 
     def _repr_png_(self) -> bytes:
         file = io.BytesIO()
-        save_figure(self, file)
+        self.savefig(file, format="png", bbox_inches="tight", pad_inches=0.1)
         return file.getvalue()
 
 
