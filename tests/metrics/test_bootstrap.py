@@ -1,16 +1,27 @@
 """Bootstrap intervals: against scipy, against plain resampling, and at the edges."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from pinprick.metrics import bootstrap
-from pinprick.metrics.bootstrap import bootstrap_interval
-from pinprick.metrics.needed import mean_needed, mean_over_fooled, median_needed
+from pinprick.metrics.bootstrap import bootstrap_intervals
+from pinprick.metrics.estimate import Interval
+from pinprick.metrics.needed import Numbers, mean_needed, mean_over_fooled, median_needed
+from pinprick.metrics.summary_row import PerSeed, _over_seeds
 
 NEEDED = np.random.default_rng(0).geometric(0.2, size=(1, 60)).astype(np.float64)
+
+
+def bootstrap_interval(numbers: Numbers, statistic: PerSeed, **how: Any) -> Interval:
+    """The interval of the mean over rows of a statistic."""
+    (interval,) = bootstrap_intervals(
+        numbers, [lambda rows, weights: _over_seeds(statistic, slice(None), rows, weights)], **how
+    )
+    return interval
 
 
 def test_the_interval_of_a_mean_agrees_with_scipy() -> None:
@@ -60,3 +71,16 @@ def test_the_seed_decides_and_the_size_of_a_chunk_does_not(monkeypatch: pytest.M
     assert bootstrap_interval(NEEDED, mean_needed, seed=4) != first
     monkeypatch.setattr(bootstrap, "_AT_ONCE", 1000)
     assert bootstrap_interval(NEEDED, mean_needed, seed=3) == first
+
+
+def test_statistics_together_are_those_alone() -> None:
+    both = np.concatenate((NEEDED, 3 * NEEDED))
+    mean, tripled = bootstrap_intervals(
+        both,
+        [
+            lambda rows, weights: mean_needed(rows[0], weights),
+            lambda rows, weights: mean_needed(rows[1], weights),
+        ],
+    )
+    assert tripled == pytest.approx((3 * mean.low, 3 * mean.high))
+    assert mean == bootstrap_interval(NEEDED, mean_needed)

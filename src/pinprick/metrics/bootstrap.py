@@ -1,59 +1,67 @@
 """Bootstrap intervals over images."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pinprick.metrics.estimate import LEVEL, UNDEFINED, Interval
 from pinprick.metrics.needed import Numbers
 
-Statistic = Callable[[Numbers, Numbers], Numbers]  # of numbers and weights, as ``mean_needed``
+# of rows of numbers, and of weights with one row per resample: one value per resample
+Statistic = Callable[[Numbers, Numbers], Numbers]
 
 RESAMPLES = 10_000
-_AT_ONCE = 2**22  # weights held in memory
+_AT_ONCE = 2**22  # draws held in memory
 
 
-def bootstrap_interval(
+def bootstrap_intervals(
     numbers: Numbers,
-    statistic: Statistic,
+    statistics: Sequence[Statistic],
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
     level: float = LEVEL,
-) -> Interval:
-    """The percentile interval of a statistic when images are drawn again with replacement.
+) -> list[Interval]:
+    """The percentile interval of each statistic when images are drawn again with replacement.
 
-    Equal images are drawn together: how often each distinct column occurs in a resample is
-    multinomial. So the cost depends on the number of distinct columns, not of images.
+    All statistics see the same draws. Equal images are counted together, so that statistics are
+    computed over distinct images with weights.
 
     Args:
-        numbers: One row per seed, one column per image; infinite where an attack failed.
-        statistic: What is computed per seed; its mean over seeds is resampled.
+        numbers: One column per image, and any number of rows; infinite where an attack failed.
+        statistics: What is computed.
         resamples: How often images are drawn.
-        seed: Of the draws; the same seed gives the same interval.
-        level: Probability of the interval.
+        seed: Of the draws; the same seed gives the same intervals.
+        level: Probability of the intervals.
 
     Returns:
-        The bounds, never between two resamples; undefined with fewer than two images, or where no
+        The bounds, each the value of a resample; undefined with fewer than two images, or where no
         resample has a value.
     """
     n = numbers.shape[1]
     if n < 2:
-        return UNDEFINED
+        return [UNDEFINED] * len(statistics)
     distinct, counts = np.unique(numbers, axis=1, return_counts=True)
+    column = np.repeat(np.arange(len(counts)), counts)  # of each image
     rng = np.random.default_rng(seed)
-    at_once = max(1, _AT_ONCE // len(counts))
-    drawn = []
+    at_once = max(1, _AT_ONCE // n)
+    found: list[list[Numbers]] = [[] for _ in statistics]
     for start in range(0, resamples, at_once):
         size = min(at_once, resamples - start)
-        weights = rng.multinomial(n, counts / n, size=size).astype(np.float64)
-        drawn.append(np.mean([statistic(row, weights) for row in distinct], axis=0))
-    found = np.sort(np.concatenate(drawn))  # NaN last
-    found = found[~np.isnan(found)]
-    if not len(found):
+        drawn = column[rng.integers(n, size=(size, n), dtype=np.int32)]
+        drawn += len(counts) * np.arange(size)[:, None]
+        weights = np.bincount(drawn.ravel(), minlength=size * len(counts)).astype(np.float64)
+        for values, statistic in zip(found, statistics, strict=True):
+            values.append(statistic(distinct, weights.reshape(size, len(counts))))
+    return [_percentiles(np.concatenate(values), level) for values in found]
+
+
+def _percentiles(values: Numbers, level: float) -> Interval:
+    values = np.sort(values[~np.isnan(values)])
+    if not len(values):
         return UNDEFINED
-    last, tail = len(found) - 1, (1 - level) / 2
+    last, tail = len(values) - 1, (1 - level) / 2
     return Interval(
-        float(found[math.floor(last * tail)]), float(found[math.ceil(last * (1 - tail))])
+        float(values[math.floor(last * tail)]), float(values[math.ceil(last * (1 - tail))])
     )

@@ -1,17 +1,26 @@
 """One attack over all images and seeds: fooling rate, needed units and cost, with intervals."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pinprick.metrics.bootstrap import Statistic, bootstrap_interval
+from pinprick.metrics.bootstrap import bootstrap_intervals
 from pinprick.metrics.estimate import Estimate
 from pinprick.metrics.needed import Numbers, mean_needed, mean_over_fooled, median_needed
 from pinprick.metrics.outcomes import Outcomes
 from pinprick.metrics.over_seeds import mean_and_deviation
 from pinprick.metrics.wilson import wilson_interval
+
+PerSeed = Callable[..., Numbers]  # as ``mean_needed``
+
+_STATISTICS: dict[str, PerSeed] = {
+    "median_{}": median_needed,
+    "mean_{}": mean_needed,
+    "mean_{}_fooled": mean_over_fooled,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,12 +81,7 @@ def summarise_runs(
         correct=int(correct.sum()),
         wrong=max(run.wrong for run in runs),
         fooling_rate=_rate(np.isfinite(pixels).astype(np.float64)),
-        median_pixels=_estimate(pixels, median_needed),
-        mean_pixels=_estimate(pixels, mean_needed),
-        mean_pixels_fooled=_estimate(pixels, mean_over_fooled),
-        median_elements=_estimate(elements, median_needed),
-        mean_elements=_estimate(elements, mean_needed),
-        mean_elements_fooled=_estimate(elements, mean_over_fooled),
+        **_needed(pixels, elements),
         forwards=_mean(np.stack([run.forwards[correct] for run in runs])),
         backwards=_mean(np.stack([run.backwards[correct] for run in runs])),
         seconds=sum(run.seconds for run in runs) / attacked if attacked else 0.0,
@@ -93,11 +97,28 @@ def _rate(fooled: Numbers) -> Estimate:
     return Estimate(mean, low, high, deviation)
 
 
-def _estimate(needed: Numbers, statistic: Statistic) -> Estimate:
-    once = np.ones((1, needed.shape[1]))
-    mean, deviation = mean_and_deviation([float(statistic(row, once)[0]) for row in needed])
-    low, high = bootstrap_interval(needed, statistic)
-    return Estimate(mean, low, high, deviation)
+def _needed(pixels: Numbers, elements: Numbers) -> dict[str, Estimate]:
+    """Median, mean, and mean over fooled images in both units, by the name of the field."""
+    both, seeds = np.concatenate((pixels, elements)), len(pixels)
+    wanted = [
+        (name.format(unit), statistic, rows)
+        for unit, rows in (("pixels", slice(seeds)), ("elements", slice(seeds, None)))
+        for name, statistic in _STATISTICS.items()
+    ]
+    intervals = bootstrap_intervals(
+        both, [partial(_over_seeds, statistic, rows) for _, statistic, rows in wanted]
+    )
+    estimates = {}
+    for (name, statistic, rows), (low, high) in zip(wanted, intervals, strict=True):
+        mean, deviation = mean_and_deviation([float(statistic(row)[0]) for row in both[rows]])
+        estimates[name] = Estimate(mean, low, high, deviation)
+    return estimates
+
+
+def _over_seeds(statistic: PerSeed, rows: slice, numbers: Numbers, weights: Numbers) -> Numbers:
+    """The mean over the seeds in ``rows``, for each resample."""
+    mean: Numbers = np.mean([statistic(row, weights) for row in numbers[rows]], axis=0)
+    return mean
 
 
 def _mean(counts: NDArray[np.int64]) -> float:
