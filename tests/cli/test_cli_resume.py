@@ -124,7 +124,8 @@ def test_a_stopped_attack_shows_and_saves_what_it_found_and_goes_on(
     assert shell.status == 130
     assert shell.err.splitlines()[-1] == (
         "pinprick: stopped after 2 of 5 images; 1 finished batch saved in "
-        "pinprick-out/unfinished, the results so far in pinprick-out/result.json; go on with: "
+        "pinprick-out/unfinished, the results so far in pinprick-out/result.json and "
+        "saved.safetensors; go on with: "
         f"pinprick attack --resume {' '.join(ATTACK[1:])}"
     )
     assert "fooled 0 of 2 images" in shell.out

@@ -183,7 +183,7 @@ def attack_pictures(
         failure = error
         unfinished.remark_saved()
     except KeyboardInterrupt:
-        failure = unfinished.stopped(len(pictures), f"{total} images")
+        failure = unfinished.stopped(len(pictures), f"{total} images", save)
         if file.is_empty:
             raise failure from None
     return AttackOutcome(

@@ -76,12 +76,13 @@ class UnfinishedRun:
         if count_batches(self.folder):
             self._progress.remark(f"finished batches are in {self.folder}: --resume goes on")
 
-    def stopped(self, done: int, total: str) -> Stopped:
+    def stopped(self, done: int, total: str, save: Path | None = None) -> Stopped:
         """The error that says where the run was stopped, as in "5 of 20 images"."""
         found = count_batches(self.folder)
         if not found:
             return Stopped("stopped before the first batch was finished; nothing is saved")
-        results = f", the results so far in {self._document}" if done else ""
+        files = " and ".join(map(str, filter(None, (self._document, save))))
+        results = f", the results so far in {files}" if done else ""
         return Stopped(
             f"stopped after {done} of {total}; {_batches(found)} saved in {self.folder}{results}",
             resumable=True,
