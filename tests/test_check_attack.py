@@ -116,6 +116,11 @@ def never_stop_at_refusal(problem: Problem) -> Images:
     return step(problem)
 
 
+def need_two_columns(problem: Problem) -> Images:
+    assert problem.images.shape[3] > 1
+    return step(problem)
+
+
 def leave_the_box(problem: Problem) -> Images:
     return problem.images + 2 * problem.gradient(problem.images, problem.goal.margin).sign()
 
@@ -152,6 +157,7 @@ def never_the_same(problem: Problem) -> Images:
         ),
         (make(step, max_backwards=0), "costs what its card says", "On a constant model: It made 1"),
         (make(never_stop_at_refusal), "keeps to the limits", "It raised AssertionError (test_chec"),
+        (make(need_two_columns), "runs on every kind of image", "images of shape (1, 1, 1)): "),
         (make(leave_the_box), "runs", "mine gave values outside [0, 1]: a bug in the attack"),
         (make(return_one_image), "runs", "returned a Tensor of shape (1, 3, 4, 5) for images of"),
     ],
