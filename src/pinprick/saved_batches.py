@@ -91,6 +91,16 @@ def count_batches(folder: Path) -> int:
     return sum(1 for _ in folder.rglob(_ANY_BATCH))
 
 
+def saved_threads(folder: Path) -> int | None:
+    """The number of CPU threads of the batches in a folder and those in it; None if unknown."""
+    for batch in folder.rglob(_ANY_BATCH):
+        path = batch.parent / _RUN
+        run = read_json_file(path) if path.exists() else None
+        if isinstance(run, dict) and isinstance(run.get("threads"), int):
+            return int(run["threads"])
+    return None
+
+
 def remove_batches(folder: Path) -> None:
     """Remove the batches in a folder and the folders in it; files of others stay."""
     for path in sorted(folder.rglob("*"), reverse=True):  # what is inside a folder comes first

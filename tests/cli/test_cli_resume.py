@@ -296,6 +296,16 @@ def test_other_settings_are_refused(stopper: Stopper) -> None:
         assert stopper.document() == before
 
 
+@pytest.mark.parametrize("command", [ATTACK, COMPARE], ids=["attack", "compare"])
+def test_a_resumed_run_takes_the_number_of_threads_that_it_had(
+    stopper: Stopper, command: tuple[str, ...]
+) -> None:
+    stopper.at(SECOND, signal.SIGINT, *command, "--threads", "2")
+    shell = stopper.run(*command, "--resume", "--threads", "1")
+    assert (shell.status, "has threads 2, this one has 1;" in shell.err) == (2, True)
+    assert stopper.run(*command, "--resume").status == 0
+
+
 def test_other_pictures_and_broken_batches_are_refused(stopper: Stopper, tmp_path: Path) -> None:
     stopper.at(SECOND, signal.SIGINT, *ATTACK)
     batch = tmp_path / "pinprick-out" / "unfinished" / "part-0" / "batch-00000.safetensors"

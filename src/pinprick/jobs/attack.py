@@ -131,6 +131,7 @@ def attack_pictures(
     start_of = None if start is None else open_start(start, source, seed=run.seed)
     open_out(out)
     unfinished = UnfinishedRun(out, "result.json", resume=resume, progress=progress)
+    run = unfinished.with_threads(run)
     chosen = choose_data(source)
     classifier = load_on_device(model, device, trust=trust)
     groups, total = read_groups(source, chosen, classifier, progress)

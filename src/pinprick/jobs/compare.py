@@ -137,7 +137,7 @@ def compare_attacks(
     classifier = load_on_device(model, device, trust=trust)
     other = None if judge is None else load_on_device(judge, device, trust=trust)
     group = read_all(source, chosen, classifier, progress)
-    run = settle_threads(run, classifier, group.images, progress)
+    run = settle_threads(unfinished.with_threads(run), classifier, group.images, progress)
     comparisons = _start_comparisons(group, classifier, other)
     facts = {
         "attacks": [describe(attack) for attack in attacks],

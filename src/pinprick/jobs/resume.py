@@ -1,12 +1,14 @@
 """A run that may be stopped: where its finished batches are, and when it may be resumed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from pinprick.errors import BadInput, Stopped
 from pinprick.files import write_text
+from pinprick.jobs.attack_group import RunOptions
 from pinprick.jobs.progress import Progress
-from pinprick.saved_batches import count_batches, remove_batches
+from pinprick.saved_batches import count_batches, remove_batches, saved_threads
 
 _FOLDER = "unfinished"
 _NOTE = "README.txt"
@@ -62,6 +64,15 @@ class UnfinishedRun:
     def __exit__(self, *_: object) -> None:
         if self._finished or not count_batches(self.folder):
             self._remove()
+
+    def with_threads(self, run: RunOptions) -> RunOptions:
+        """The options with as many CPU threads as the run that is resumed, unless they are given.
+
+        A test of which number is faster might choose another one this time.
+        """
+        if not self._resume or run.threads is not None:
+            return run
+        return replace(run, threads=saved_threads(self.folder))
 
     def finish(self) -> None:
         """Say that all is attacked; the batches are removed at the end."""
