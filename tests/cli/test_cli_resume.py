@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -206,6 +207,37 @@ def test_a_stopped_comparison_shows_and_saves_what_it_found_and_goes_on(
         assert shell.status == 0
         assert without_times(stopper.document("compare.json")) == without_times(whole)
         assert stopper.files().keys() == pictures.keys()
+
+
+@pytest.mark.parametrize(("command", "name"), [(ATTACK, "result.json"), (COMPARE, "compare.json")])
+def test_a_run_with_several_seeds_goes_on_in_the_seed_that_was_stopped(
+    stopper: Stopper, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], name: str
+) -> None:
+    monkeypatch.setattr("pinprick.jobs.compare.compare_figure", lambda *_, **__: Figure((1, 1)))
+    seeds = (*command, "--seeds", "0,1")
+    calls = stopper.calls(*seeds)
+    whole = [without_times(stopper.document(f"seed-{seed}/{name}")) for seed in (0, 1)]
+    shell = stopper.at(calls - 9, signal.SIGINT, *seeds)
+    assert (shell.status, "Fooling rate" in shell.out) == (130, True)
+    assert "saved in pinprick-out/seed-1/unfinished" in shell.err
+    assert shell.err.rstrip().endswith("--seeds 0,1")
+    assert stopper.document("summary.json")["complete"] is False
+    refused = stopper.run(*seeds)
+    assert (refused.status, "pinprick-out/seed-1 has" in refused.err) == (2, True)
+    again = calls - stopper.calls(*seeds, "--resume")
+    assert again > calls // 2, "the seed that had finished is not run again"
+    assert stopper.document("summary.json")["complete"] is True
+    assert [without_times(stopper.document(f"seed-{seed}/{name}")) for seed in (0, 1)] == whole
+
+
+def test_the_summary_is_shown_where_nothing_but_finished_seeds_is_left(stopper: Stopper) -> None:
+    seeds = (*ATTACK, "--seeds", "0,1")
+    calls = stopper.calls(*seeds)
+    stopper.at(calls - 9, signal.SIGINT, *seeds, "--no-resume")
+    shutil.rmtree(stopper.folder / "pinprick-out" / "seed-1")
+    shell = stopper.at(5, signal.SIGINT, *seeds, "--resume")
+    assert (shell.status, "Fooling rate" in shell.out) == (130, True)
+    assert "stopped before the first batch of seed 1 was finished; " in shell.err
 
 
 def test_a_process_that_is_killed_leaves_whole_files_and_is_resumed(

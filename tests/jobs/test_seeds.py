@@ -9,7 +9,7 @@ import pytest
 from report.test_document_summary import image, result
 
 from pinprick.data.pictures import Unreadable
-from pinprick.errors import NoAnswer, PinprickError
+from pinprick.errors import BadInput, NoAnswer, PinprickError, Stopped
 from pinprick.jobs.seeds import run_seeds
 
 
@@ -25,16 +25,25 @@ class Done:
 class Job:
     """Writes the document of its seed; fails or raises at the seeds it is told to."""
 
-    def __init__(self, *, fails: int | None = None, raises: int | None = None) -> None:
-        self.fails, self.raises = fails, raises
+    def __init__(
+        self,
+        *,
+        fails: int | None = None,
+        raises: int | None = None,
+        error: BaseException | None = None,
+        model: str | None = None,
+    ) -> None:
+        self.fails, self.raises, self.model = fails, raises, model
+        self.error = error or NoAnswer("the service is down")
         self.ran: list[tuple[int, str]] = []
 
     def __call__(self, seed: int, folder: Path) -> Done:
         self.ran.append((seed, folder.name))
         if seed == self.raises:
-            raise NoAnswer("the service is down")
+            raise self.error
         failed = seed == self.fails
         document = {**result(image(seed + 1), image(9), seed=seed), "complete": not failed}
+        document["model"] = self.model or document["model"]
         folder.mkdir(exist_ok=True)
         (folder / "result.json").write_text(json.dumps(document))
         return Done(document, NoAnswer("no answer") if failed else None)
@@ -82,3 +91,39 @@ def test_seeds_that_have_finished_are_read_where_the_run_is_resumed(tmp_path: Pa
     (tmp_path / "out" / "seed-0" / "result.json").write_text("{")
     run_seeds([0, 1, 2], tmp_path / "out", "result.json", job, resume=True)
     assert [seed for seed, _ in job.ran] == [1, 2, 0]
+
+
+def test_the_summary_says_whether_all_seeds_have_finished(tmp_path: Path) -> None:
+    for job, complete in ((Job(fails=1), False), (Job(raises=1), False), (Job(), True)):
+        run_seeds([0, 1], tmp_path, "result.json", job)
+        assert json.loads((tmp_path / "summary.json").read_text())["complete"] is complete
+    with pytest.raises(BadInput, match=r"all 2 seeds in .* have finished; leave --resume out"):
+        run_seeds([0, 1], tmp_path, "result.json", Job(), resume=True)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Stopped("nothing is saved")])
+def test_after_a_stop_at_the_start_of_a_seed_the_earlier_ones_can_be_resumed(
+    tmp_path: Path, error: BaseException
+) -> None:
+    runs = run_seeds([0, 1], tmp_path, "result.json", Job(raises=1, error=error))
+    assert isinstance(runs.failure, Stopped)
+    assert runs.failure.resumable
+    assert str(runs.failure).startswith("stopped before the first batch of seed 1 was finished; ")
+    with pytest.raises(type(error)):
+        run_seeds([1, 2], tmp_path / "other", "result.json", Job(raises=1, error=error))
+
+
+def test_a_stopped_seed_is_refused_before_the_others_are_run_again(tmp_path: Path) -> None:
+    batch = tmp_path / "seed-1" / "unfinished" / "part-0" / "batch-00000.safetensors"
+    batch.parent.mkdir(parents=True)
+    batch.touch()
+    job = Job()
+    with pytest.raises(BadInput, match="seed-1 has 1 finished batch of a run that was stopped"):
+        run_seeds([0, 1], tmp_path, "result.json", job)
+    assert job.ran == []
+
+
+def test_seeds_of_another_run_are_refused(tmp_path: Path) -> None:
+    run_seeds([0, 1], tmp_path, "result.json", Job(fails=1))
+    with pytest.raises(BadInput, match=r"seed 0 has another model than seed 1 in .*--no-resume"):
+        run_seeds([0, 1], tmp_path, "result.json", Job(model="other"), resume=True)

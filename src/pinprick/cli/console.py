@@ -123,7 +123,7 @@ def print_summary(console: Console, runs: "SeedRuns[Any]", form: str | None, *, 
     if json:
         several = {"seeds": runs.documents, "summary": runs.summary.plain()}
         print_json(runs.documents[0] if len(runs.documents) == 1 else several)
-    elif form is not None or len(runs.documents) > 1:
+    elif form is not None or len(runs.documents) > 1 or not runs.outcomes:
         typer.echo(getattr(runs.summary, form or "text")())
     else:
         return False

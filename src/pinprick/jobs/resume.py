@@ -38,13 +38,8 @@ class UnfinishedRun:
     ) -> None:
         self.folder, self._document = out / _FOLDER, out / document
         self._resume, self._progress, self._finished = resume, progress, False
-        found = count_batches(self.folder)
-        if found and resume is None:
-            raise BadInput(
-                f"{out} has {_batches(found)} of a run that was stopped: --resume goes on, "
-                "--no-resume starts again, and --out names another folder"
-            )
-        if resume and not found and _is_complete(self._document):
+        check_not_stopped(out, resume=resume)
+        if resume and not count_batches(self.folder) and is_complete(self._document):
             raise BadInput(
                 f"the run in {out} has finished, its results are in {self._document}; "
                 "leave --resume out to run it again"
@@ -105,11 +100,27 @@ class UnfinishedRun:
         remove_batches(self.folder)
 
 
+def check_not_stopped(out: Path, *, resume: bool | None) -> None:
+    """Raise ``BadInput`` if a run was stopped in this folder and ``resume`` leaves open what to do.
+
+    Args:
+        out: The folder of the results.
+        resume: As for ``UnfinishedRun``.
+    """
+    found = count_batches(out / _FOLDER)
+    if found and resume is None:
+        raise BadInput(
+            f"{out} has {_batches(found)} of a run that was stopped: --resume goes on, "
+            "--no-resume starts again, and --out names another folder"
+        )
+
+
 def _batches(count: int) -> str:
     return f"{count} finished {'batch' if count == 1 else 'batches'}"
 
 
-def _is_complete(document: Path) -> bool:
+def is_complete(document: Path) -> bool:
+    """Whether this JSON file is there and says that its run has finished."""
     try:
         return json.loads(document.read_bytes()).get("complete") is True
     except (OSError, ValueError, AttributeError, RecursionError):

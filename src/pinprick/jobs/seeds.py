@@ -1,16 +1,22 @@
 """The same job under several seeds: one folder per seed, and the summary over all of them."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pinprick.data.pictures import Unreadable
-from pinprick.errors import PinprickError
-from pinprick.jobs.output import open_out, write_json
+from pinprick.errors import BadInput, PinprickError, Stopped
+from pinprick.jobs.output import as_json, open_out, write_json
+from pinprick.jobs.resume import check_not_stopped, is_complete
 from pinprick.report.document_summary import summarise_documents
 from pinprick.report.summary import Summary
+
+_SUMMARY = "summary.json"
+_SAME_SO_FAR = ("attack", "attacks", "limits", "model", "mask", "judge")  # under every seed
+_SAME = (*_SAME_SO_FAR, "data")  # of a run that was stopped it names the images so far
 
 
 @runtime_checkable  # shape checks look at it
@@ -60,47 +66,94 @@ def run_seeds(
 ) -> SeedRuns[One]:
     """Run a job once per seed, and write summary.json to ``out``.
 
-    A failure ends the run; what was found until then is summarised.
+    A failure or Ctrl-C ends the run; what was found until then is summarised.
 
     Args:
         seeds: The seeds. With one seed its files go to ``out`` itself.
         out: The folder; with several seeds each has a folder in it, such as ``seed-0``.
         document: The name of the JSON file that a job writes to its folder.
         work: Runs the job with a seed, in a folder.
-        resume: Whether seeds that have finished are read instead of run.
+        resume: True reads seeds that have finished and goes on with the others. False starts again.
+            None refuses where a run was stopped.
     """
     several = len(seeds) > 1
+    folders = {seed: out / f"seed-{seed}" if several else out for seed in seeds}
+    finished: dict[int, dict[str, Any]] = {}
     if several:
         open_out(out)
+        for folder in folders.values():  # all of them, before the first seed takes its time
+            check_not_stopped(folder, resume=resume)
+        finished = _finished(folders, document) if resume else {}
+        if len(finished) == len(seeds) and is_complete(out / _SUMMARY):
+            raise BadInput(
+                f"all {len(seeds)} seeds in {out} have finished; leave --resume out to run them "
+                "again"
+            )
     outcomes: list[One] = []
     documents: list[dict[str, Any]] = []
     failure: PinprickError | None = None
-    for seed in seeds:
-        folder = out / f"seed-{seed}" if several else out
-        done = _finished(folder / document) if several and resume else None
-        if done is None:
-            try:
-                outcome = work(seed, folder)
-            except PinprickError as error:
-                if not documents:
-                    raise
-                failure = error
-                break
-            outcomes.append(outcome)
-            done, failure = outcome.document, outcome.failure
-        documents.append(done)
+    for seed, folder in folders.items():
+        if seed in finished:
+            documents.append(finished[seed])
+            continue
+        try:
+            outcome = work(seed, folder)
+        except (PinprickError, KeyboardInterrupt) as error:
+            if not documents:
+                raise
+            failure = _stopped(error, seed, out)
+            break
+        _check_same_run(finished.values(), outcome.document, folder)
+        outcomes.append(outcome)
+        documents.append(outcome.document)
+        failure = outcome.failure
         if failure is not None:
             break
     summary = summarise_documents(documents)
-    plain = {"format": 1, "seeds": [each["seed"] for each in documents], **summary.plain()}
-    write_json(plain, out / "summary.json")
+    plain = {
+        "format": 1,
+        "complete": len(documents) == len(seeds) and all(map(_is_finished, documents)),
+        "seeds": [each["seed"] for each in documents],
+        **summary.plain(),
+    }
+    write_json(plain, out / _SUMMARY)
     return SeedRuns(outcomes=outcomes, documents=documents, summary=summary, failure=failure)
 
 
-def _finished(path: Path) -> dict[str, Any] | None:
-    """The document of a run that has finished; None if there is none."""
-    try:
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return document if isinstance(document, dict) and document.get("complete") is True else None
+def _stopped(error: PinprickError | KeyboardInterrupt, seed: int, out: Path) -> PinprickError:
+    """The error, or after Ctrl-C one that says that seeds before this one have finished."""
+    if isinstance(error, KeyboardInterrupt) or (isinstance(error, Stopped) and not error.resumable):
+        return Stopped(
+            f"stopped before the first batch of seed {seed} was finished; the seeds before it are "
+            f"in {out}",
+            resumable=True,
+        )
+    return error
+
+
+def _check_same_run(
+    read: Iterable[Mapping[str, Any]], now: Mapping[str, Any], folder: Path
+) -> None:
+    """Raise ``BadInput`` if a seed that was read differs from this run in more than the seed."""
+    for other in read:
+        for key in _SAME if _is_finished(now) else _SAME_SO_FAR:
+            if other.get(key) != json.loads(as_json(now.get(key))):
+                raise BadInput(
+                    f"seed {other['seed']} has another {key} than seed {now['seed']} in {folder}: "
+                    "--no-resume runs all seeds again, and --out names another folder"
+                )
+
+
+def _finished(folders: Mapping[int, Path], document: str) -> dict[int, dict[str, Any]]:
+    """The documents of the seeds that have finished."""
+    found: dict[int, dict[str, Any]] = {}
+    for seed, folder in folders.items():
+        with suppress(OSError, ValueError, RecursionError):
+            one = json.loads((folder / document).read_bytes())
+            if isinstance(one, dict) and _is_finished(one):
+                found[seed] = one
+    return found
+
+
+def _is_finished(document: Mapping[str, Any]) -> bool:
+    return document.get("complete") is True
