@@ -27,9 +27,10 @@ class Net(nn.Module):
 
     def __init__(self, stop_at: int | None = None) -> None:
         super().__init__()
-        self.linear = nn.Linear(27, 4)
-        torch.manual_seed(0)
-        nn.init.normal_(self.linear.weight)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.linear = nn.Linear(27, 4)
+            nn.init.normal_(self.linear.weight)
         self.calls, self.stop_at = 0, stop_at
 
     def forward(self, images: Tensor) -> Tensor:

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +101,11 @@ def saved_threads(folder: Path) -> int | None:
 
 
 def remove_batches(folder: Path) -> None:
-    """Remove the batches in a folder and the folders in it; files of others stay."""
-    for path in sorted(folder.rglob("*"), reverse=True):  # what is inside a folder comes first
-        ours = path.name == _RUN or fnmatch(path.name.lstrip("."), f"{_ANY_BATCH}*")
-        with suppress(OSError):  # such as a folder that is not empty
-            if path.is_dir():
-                path.rmdir()
-            elif ours:
-                path.unlink()
-    with suppress(OSError):
+    """Remove the batches of a run, and their folder if nothing else is in it."""
+    for pattern in (_ANY_BATCH, f".{_ANY_BATCH}.*.tmp", _RUN, f".{_RUN}.*.tmp"):
+        for path in list(folder.glob(pattern)):
+            path.unlink(missing_ok=True)
+    with suppress(OSError):  # it is not empty
         folder.rmdir()
 
 

@@ -293,6 +293,17 @@ def test_a_run_that_was_stopped_is_not_overwritten_by_mistake(
     assert left == ["mine.txt"]
 
 
+def test_a_folder_of_the_users_own_with_the_same_name_stays(
+    stopper: Stopper, tmp_path: Path
+) -> None:
+    own = tmp_path / "pinprick-out" / "unfinished" / "run.json"
+    own.parent.mkdir(parents=True)
+    own.write_text("mine")
+    before = own.parent / "README.txt"
+    assert stopper.run(*ATTACK, "--resume").status == 0
+    assert (own.exists(), before.exists()) == (True, False)
+
+
 def test_a_run_that_has_finished_is_replaced_but_not_resumed(stopper: Stopper) -> None:
     stopper.run(*ATTACK)
     shell = stopper.run(*ATTACK, "--resume")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack
 from pinprick.data.pictures import PictureRecord
-from pinprick.jobs.batch_size import choose_batch_size, known_batch_size
+from pinprick.jobs.batch_size import choose_batch_size
 from pinprick.jobs.pictures import PictureGroup
 from pinprick.jobs.progress import Progress
 from pinprick.model import Classifier
@@ -49,8 +49,7 @@ def settle_threads(
 
     The caller must be decorated with ``restored_threads()``, so that the number ends with the job.
     """
-    size = known_batch_size(run.batch_size, model)
-    chosen = choose_threads(model, images, count=run.threads, batch_size=size)
+    chosen = choose_threads(model, images, count=run.threads, batch_size=run.batch_size)
     if chosen.count != chosen.instead_of:
         torch.set_num_threads(chosen.count)
         if run.threads is None:

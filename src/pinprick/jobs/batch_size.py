@@ -36,15 +36,19 @@ def choose_batch_size(
 
     Args:
         given: The batch size that the user wants.
-        model: The model; one that is no network is not asked.
+        model: The model; a remote one, or one that is no network, is not asked.
         images: The images to attack.
         facts: The card of the attack under its settings.
         max_forwards: Limit of the run.
         max_backwards: Limit of the run.
     """
-    known = known_batch_size(given, model)
-    if known is not None or not _is_on_cpu(model) or not isinstance(model.net, nn.Module):
-        return known
+    on_cpu = model.device is None or model.device.type == "cpu"
+    if given is not None or not on_cpu:
+        return given
+    if model.size is None or max(model.size) > _SMALL:
+        return 1
+    if not isinstance(model.net, nn.Module) or model.sent is not None:
+        return None
     forwards = _least(facts.max_forwards, max_forwards)
     backwards = _least(facts.max_backwards, max_backwards)
     operations = _count_operations(model.net, model, images[:1])
@@ -55,17 +59,6 @@ def choose_batch_size(
     if fitting >= _MOST:
         return None
     return max(_LEAST, 1 << int(fitting).bit_length() >> 1)  # a power of two
-
-
-def known_batch_size(given: int | None, model: Classifier) -> int | None:
-    """The batch size where it does not depend on the attack; else None."""
-    if given is not None or not _is_on_cpu(model):
-        return given
-    return 1 if model.size is None or max(model.size) > _SMALL else None
-
-
-def _is_on_cpu(model: Classifier) -> bool:
-    return model.device is None or model.device.type == "cpu"
 
 
 def _least(*limits: int | None) -> float:

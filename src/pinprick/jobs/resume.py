@@ -1,6 +1,7 @@
 """A run that may be stopped: where its finished batches are, and when it may be resumed."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,8 +97,11 @@ class UnfinishedRun:
 
     def _remove(self) -> None:
         """Remove the batches; files of others in the folder stay."""
+        for part in [path for path in self.folder.glob("*") if path.is_dir()]:
+            remove_batches(part)
         (self.folder / _NOTE).unlink(missing_ok=True)
-        remove_batches(self.folder)
+        with suppress(OSError):  # it is missing, or not empty
+            self.folder.rmdir()
 
 
 def check_not_stopped(out: Path, *, resume: bool | None) -> None:
