@@ -1,7 +1,7 @@
 """``pinprick explain``: show what each changed pixel of an attack or a saved result does."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,21 +37,7 @@ _EXPLAINED = (
 _LINES = 40  # a longer table is cut
 
 
-_ATTACKING = (  # options that a saved result leaves nothing to
-    "attack",
-    "option",
-    "label",
-    "target",
-    "mask",
-    "max_forwards",
-    "max_backwards",
-    "max_seconds",
-    "batch_size",
-)
-
-
 def main(
-    context: typer.Context,
     images: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -70,7 +56,16 @@ def main(
             show_default=False,
         ),
     ] = None,
-    attack: options.AttackName = options.DEFAULT_ATTACK,
+    attack: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The attack; `pinprick attacks` lists them. One of yours goes by "
+            f"package.module:Class or file.py:Class. By default {options.DEFAULT_ATTACK}, and none "
+            "with RESULT.",
+            show_default=False,
+        ),
+    ] = None,
     option: options.AttackOptions = None,
     data: options.Data = None,
     root: options.Root = None,
@@ -181,7 +176,20 @@ def main(
         images, data, root, limit, label, target, mask=mask, by_number=labels_by_number
     )
     if saved is not None:
-        _refuse_given(context, saved)
+        _refuse_given(
+            saved,
+            {
+                "--attack": attack,
+                "--option": option,
+                "--label": label,
+                "--target": target,
+                "--mask": mask,
+                "--max-forwards": max_forwards,
+                "--max-backwards": max_backwards,
+                "--max-seconds": max_seconds,
+                "--batch-size": batch_size,
+            },
+        )
         outcome = explain_saved(
             saved,
             out,
@@ -201,7 +209,8 @@ def main(
             progress=console,
         )
     else:
-        spec = options.read_attack(attack, option or [], quick=target is None)
+        name = attack or options.DEFAULT_ATTACK
+        spec = options.read_attack(name, option or [], quick=target is None)
         outcome = explain_pictures(
             build(spec) if "unit" in spec else with_unit(build(spec), "pixels"),
             model or options.DEFAULT_MODEL,
@@ -246,15 +255,11 @@ def _split_off_result(paths: list[Path]) -> tuple[Path | None, list[Path]]:
     return (saved[0] if saved else None), [path for path in paths if path not in saved]
 
 
-def _refuse_given(context: typer.Context, saved: Path) -> None:
-    """Raise ``BadInput`` where options of an attack are given for a saved result."""
-    for name in _ATTACKING:
-        where = context.get_parameter_source(name)
-        if where is not None and where.name == "COMMANDLINE":
-            raise BadInput(
-                f"{saved} is explained as it is, without an attack; "
-                f"leave --{name.replace('_', '-')} out"
-            )
+def _refuse_given(saved: Path, attacking: Mapping[str, object]) -> None:
+    """Raise ``BadInput`` where an option of an attack is given for a saved result."""
+    for name, value in attacking.items():
+        if value not in (None, []):
+            raise BadInput(f"{saved} is explained as it is, without an attack; leave {name} out")
 
 
 def _print(outcome: "ExplainOutcome") -> None:
