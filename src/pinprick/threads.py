@@ -92,15 +92,16 @@ def choose_threads(
     """
     now = torch.get_num_threads()
     if count is not None:
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise BadInput(f"the number of threads must be a whole number above 0, got {count!r}")
+        if count < 1:
+            raise BadInput(f"the number of threads must be at least 1, got {count}")
         return Threads(count, now)
     on_cpu = isinstance(model.net, nn.Module) and (model.device or images.device).type == "cpu"
     is_network = on_cpu and model.sent is None  # a remote model is sent nothing for this
     if now == 1 or not is_network or not len(images) or _set_by_user(now):
         return Threads(now, now)
-    one, some = _time_with_one(model, images[: min(batch_size or _MOST, _MOST)].cpu())
-    default = _time_with_default(model, some, now, one)
+    images = images[: min(batch_size or _MOST, _MOST)].cpu()
+    one, fitting = _time_with_one(model, images)
+    default = _time_with_default(model, images[:fitting], now, one)
     return Threads(now if _GAIN * default <= one else 1, now, one, default)
 
 
@@ -139,13 +140,13 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _time_with_one(model: Classifier, images: Images) -> tuple[float, Images]:
-    """Seconds of a pass with one thread, and the images in it."""
+def _time_with_one(model: Classifier, images: Images) -> tuple[float, int]:
+    """Seconds of a pass with one thread, and the number of images in it."""
     with limited_threads(1), model.frozen():
         _time_pass(model, images[:1])
         alone = _time_pass(model, images[:1])
-        some = images[: max(1, int(_BATCH / alone))]
-        return _mean_seconds(model, some), some
+        fitting = max(1, int(_BATCH / alone))
+        return _mean_seconds(model, images[:fitting]), fitting
 
 
 def _time_with_default(model: Classifier, images: Images, threads: int, one: float) -> float:
