@@ -625,8 +625,8 @@ def test_an_image_without_a_gradient_fails_and_the_others_go_on(fault: float) ->
     bad = torch.tensor([False, True, False, False, True, False])
     images[:, 0, 0, 0] = 1 / 4 + bad / 2
     labels = guesses(model, images)
-    allowed = torch.ones(3, 6, 5, dtype=torch.bool)
-    allowed[0, 0, 0] = False
+    allowed = torch.ones(1, 3, 6, 5, dtype=torch.bool)
+    allowed[0, 0, 0, 0] = False
 
     def spoilt(batch: Tensor) -> Tensor:
         rows = batch.detach()[:, :1, :1, :1] > 0.5
