@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -198,8 +197,8 @@ def test_a_stopped_comparison_shows_and_saves_what_it_found_and_goes_on(
         shell = stopper.at(call, signal.SIGINT, *COMPARE)
         assert shell.status == 130
         assert f"pinprick: stopped after {columns} of 10 images in 2 attacks; " in shell.err
-        table = shell.out.partition("Fooling rate")[0]
-        assert len(re.findall(r"greedy  |greedy,|sparse_rs,", table)) == columns
+        pictures_in_table = [line for line in shell.out.splitlines() if line[1:2].isdigit()]
+        assert len(pictures_in_table) == columns
         part = stopper.document("compare.json")
         assert (part["complete"], part["images"][0]["figure"]) == (False, None)
         assert sum(len(image["attacks"]) for image in part["images"]) == columns
