@@ -69,6 +69,17 @@ def test_compare_takes_it_with_presets_and_options(run: Run, picture: Path, tmp_
     ]
 
 
+def test_compare_keeps_two_classes_apart_whose_cards_have_the_same_name(
+    run: Run, picture: Path, tmp_path: Path
+) -> None:
+    names = "cli_test_own:Half,own.py:Half"
+    done = run("compare", picture, *MODEL, "--attacks", names, "--figures", "0")
+    assert done.status == 0, done.err
+    summary = json.loads((tmp_path / "pinprick-out" / "summary.json").read_text())
+    rows = [(row["attack"], row["images"]) for row in summary["attacks"]]
+    assert rows == [("cli_test_own:Half", 1), ("own.py:Half", 1)]
+
+
 def test_explain_leaves_a_dense_one_unpolished(run: Run, picture: Path, tmp_path: Path) -> None:
     done = run(
         "explain", picture, *MODEL, "--attack", "cli_test_own:Half", "--layer=none", "--figures=0"

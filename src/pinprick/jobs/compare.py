@@ -243,7 +243,7 @@ def _add_columns(
     rows, settings = make_rows(result, model), settings_in_words(attack)
     unit = attack.facts().unit
     for comparison, row, image, other in zip(comparisons, rows, adv, judged, strict=True):
-        column = Column(attack.card.name, attack.card.title, row, image, other, settings, unit)
+        column = Column(attack.full_name(), attack.card.title, row, image, other, settings, unit)
         comparison.columns.append(column)
 
 
