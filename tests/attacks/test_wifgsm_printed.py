@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinprick import Classifier, build, run_attack
+from pinprick import Classifier, Goal, Problem, build, run_attack
 from pinprick.attacks import IFGSM, WIFGSMPrinted
 from pinprick.random import Streams
 
@@ -201,3 +201,41 @@ def test_presets_hold_the_values_of_the_paper(preset: str, steps: int, lam: floa
     assert (attack.start_eps, attack.start_step_size, attack.start_steps) == (4 / 255, 1 / 255, 10)
     assert (attack.lr, attack.momentum, attack.loss_scale) == (1e-2, 0.9, 1e5)
     assert (attack.reading, attack.keep) == ("algorithm1", "last")
+
+
+@pytest.mark.parametrize("reading", ["algorithm1", "eq20"])
+def test_a_step_follows_the_slope_of_the_whole_smoothed_objective(
+    curved: Classifier, images: Tensor, curved_labels: Tensor, reading: str
+) -> None:
+    """By finite differences of J + lambda * sum (1 + erf(w / a)) / 2, whose step is smooth."""
+    one, label = images[:1], curved_labels[:1]
+    target = (label + 1) % 4
+    settings = SETTINGS | {"tau": 0.0, "lam": 0.3, "lr": 1e-3, "loss_scale": 1.0, "momentum": 0.0}
+    attack = WIFGSMPrinted(**settings, steps=2, reading=reading)  # type: ignore[arg-type]
+    shown: list[Tensor] = []
+
+    def watched(batch: Tensor) -> Tensor:
+        shown.append(batch.detach().clone())
+        return curved(batch)
+
+    with curved.frozen():
+        attack(Problem(watched, one, Goal(label, target), Streams(0, torch.arange(1))))
+    delta, _ = start(curved, one, label, target, "adversarial")
+    before, after = (
+        ((asked - one) / delta).flatten() for asked in shown[3:5]
+    )  # the gates of the first and of the second step
+
+    def objective(gates: Tensor) -> Tensor:
+        with torch.no_grad(), curved.frozen():
+            loss = F.cross_entropy(curved(one + gates.view_as(one) * delta), target)
+        return loss + 0.3 * ((1 + torch.erf(gates / A)) / 2).sum()
+
+    widths = 1e-5 * torch.eye(before.numel(), dtype=before.dtype)
+    slope = torch.stack(
+        [(objective(before + width) - objective(before - width)) / 2e-5 for width in widths]
+    )
+    still_open = (before > 0) & (after > 0)
+    assert still_open.sum() > before.numel() / 4
+    torch.testing.assert_close(
+        ((before - after) / 1e-3)[still_open], slope[still_open], atol=1e-5, rtol=1e-4
+    )

@@ -44,7 +44,7 @@ TARGETS = ",".join(
     f"src/pinprick/{path}"
     for path in (
         "goal.py", "problem.py", "random.py", "run.py", "result.py", "batch_rows.py", "parts",
-        "attacks/ifgsm.py", "attacks/sigma_zero.py", "attacks/wifgsm.py", "attacks/wifgsm",
+        "attacks/ifgsm.py", "attacks/sigma_zero.py", "attacks/wifgsm.py",
         "attacks/pinprick.py", "attacks/pinprick", "attacks/sparse_rs.py", "attacks/sparse_rs",
     )
 )  # fmt: skip
