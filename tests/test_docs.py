@@ -97,6 +97,13 @@ def test_the_tables_of_the_interpretation_are_those_of_its_rows() -> None:
     assert script["filled"](page, script["rows_of"](ROOT / "results/interpretation")) == page
 
 
+@pytest.mark.parametrize("page", ["wifgsm.md", "wifgsm_printed.md"])
+def test_the_tables_of_wifgsm_are_those_of_its_rows(page: str) -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks/wifgsm_page.py"))
+    text = (ROOT / "docs/methods" / page).read_text()
+    assert script["filled"](text, page, script["rows_of"](ROOT / "results/wifgsm")) == text
+
+
 def test_the_table_of_numerical_noise_has_the_figures_of_its_rows() -> None:
     page = (ROOT / "docs/checks.md").read_text()
     rows = [
