@@ -72,9 +72,9 @@ def figures(rows: list[Row]) -> Table:
 
 def departures(rows: list[Row]) -> Table:
     cases = part(rows, "departures", "none left out")
-    yield from head("left out", *(f"{each['network']}, {each['goal']}" for each in cases))
-    titles = dict.fromkeys(row["title"] for row in rows if row.get("part") == "departures")
-    for title in titles:
+    titles = (f"{each['network']}, {each['goal']}, {each['n']} images" for each in cases)
+    yield from head("left out", *titles)
+    for title in dict.fromkeys(row["title"] for row in rows if row.get("part") == "departures"):
         cells = []
         for case in cases:
             (row,) = part(rows, "departures", title, like=case)
