@@ -34,6 +34,7 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
     ("checks", "explain", "selftest", "train"),
     ("report",),
     ("jobs",),
+    ("bench",),
     ("cli",),
     ("__main__",),
 )

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,7 +23,8 @@ def atomic_write(path: Path, *, flush: bool = False) -> Iterator[Path]:
         path: The file to write.
         flush: Wait until the disk has the content before the file is renamed.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    token = f"{os.getpid()}-{secrets.token_hex(4)}"  # machines that share a folder share numbers
+    temporary = path.with_name(f".{path.name}.{token}.tmp")
     with writing(path):
         try:
             with usual_permissions(temporary):

@@ -1,0 +1,1 @@
+"""The benchmark: a plan unfolds into cells, and each finished cell is one file of rows."""

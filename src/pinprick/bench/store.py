@@ -1,0 +1,269 @@
+"""A folder of finished cells, one Parquet file each.
+
+    store.json                      the format of the store
+    cells/ab/abcd….parquet          the rows of the cell with this key, one per image
+
+What a cell is and where its rows come from stands in the file's metadata, under ``pinprick``. Files
+are written whole. A cell is finished when its file opens and holds the rows it should. All other
+files are damaged: they are never read as rows, and a run writes them again.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pinprick.bench.cell import Cell, canonical
+from pinprick.bench.extra import needed
+from pinprick.errors import BadInput
+from pinprick.files import atomic_write, open_folder, sync_folder, write_text, writing
+from pinprick.json_text import read_json, read_json_file
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+FORMAT = 1
+_MARK, _CELLS, _META = "store.json", "cells", b"pinprick"
+_LEFT_OVER = 86_400  # seconds after which a temporary file belongs to no run any more
+_READERS = 8  # threads that read metadata: they wait for the disk most of the time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where the rows of a cell come from.
+
+    Attributes:
+        version: Version of pinprick.
+        commit: Commit of its source; empty if unknown.
+        torch: Version of torch.
+        device: The device, with its name.
+        date: When the cell was finished, in UTC, as ISO 8601.
+        seconds: Time of the whole cell.
+        peak_memory: Peak memory in bytes, of the GPU or of the process; None if unknown.
+    """
+
+    version: str
+    commit: str
+    torch: str
+    device: str
+    date: str
+    seconds: float
+    peak_memory: int | None
+
+
+class Damaged(BadInput):
+    """A file in a store that holds no rows of a cell."""
+
+
+class Store:
+    """The finished cells in a folder.
+
+    Args:
+        folder: The folder. ``prepare`` makes it; a store that is only read must be there.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        mark = self.folder / _MARK
+        if mark.exists():
+            found = read_json_file(mark)
+            number = found.get("format") if isinstance(found, dict) else None
+            if not isinstance(number, int):
+                raise BadInput(f"{mark} is not the mark of a store; name another folder")
+            if number > FORMAT:
+                raise BadInput(
+                    f"the store {self.folder} has format {number}, this version of pinprick reads "
+                    f"up to {FORMAT}; install the newer version, or name another folder"
+                )
+
+    def prepare(self) -> None:
+        """Make the folder and its mark; ``BadInput`` where nothing can be written."""
+        open_folder(self.folder, advice="give --store a folder that can be written")
+        if not (self.folder / _MARK).exists():
+            if any(self.folder.iterdir()) and not (self.folder / _CELLS).is_dir():
+                raise BadInput(f"{self.folder} holds other files; give --store a folder of its own")
+            write_text(self.folder / _MARK, json.dumps({"format": FORMAT}) + "\n")
+        open_folder(self.folder / _CELLS)
+        for file in (self.folder / _CELLS).rglob(".*.tmp"):  # left by runs that were killed
+            if time.time() - file.stat().st_mtime > _LEFT_OVER:
+                file.unlink(missing_ok=True)
+
+    def path(self, key: str) -> Path:
+        return self.folder / _CELLS / key[:2] / f"{key}.parquet"
+
+    def has(self, cell: Cell) -> bool:
+        """Whether the cell is finished: its file can be read and holds all of its rows."""
+        if not self.path(cell.key).exists():
+            return False
+        try:
+            return self.read(cell.key)[0] == cell
+        except Damaged:
+            return False
+
+    def write(self, cell: Cell, table: "pa.Table", origin: Origin) -> None:
+        """Write the rows of a cell, whole or not at all."""
+        parquet = needed("pyarrow.parquet")
+        if table.num_rows != len(cell):
+            raise ValueError(f"{table.num_rows} rows for the {len(cell)} images of {cell.title}")
+        about = {
+            "format": FORMAT,
+            "cell": cell.plain(),
+            "origin": asdict(origin),
+            "rows_sha256": rows_sha256(table),
+        }
+        content = BytesIO()
+        table = table.replace_schema_metadata({_META: canonical(about)})
+        parquet.write_table(table, content, compression="zstd")
+        path = self.path(cell.key)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path, flush=True) as temporary:
+            temporary.write_bytes(content.getbuffer())
+        sync_folder(path.parent)
+
+    def read(self, key: str) -> tuple[Cell, Origin, "pa.Table"]:
+        """A finished cell, where its rows come from, and the rows; ``Damaged`` if it is not one."""
+        parquet, path = needed("pyarrow.parquet"), self.path(key)
+        try:
+            table = parquet.read_table(BytesIO(path.read_bytes()))
+        except Exception as error:  # pyarrow has a kind of error for each kind of damage
+            raise Damaged(f"{path} is damaged: it cannot be read as Parquet") from error
+        about = _about(path, table.schema.metadata)
+        if about["rows_sha256"] != rows_sha256(table):
+            raise Damaged(f"{path} is damaged: its rows are not those that were written")
+        return about["cell"], about["origin"], table.replace_schema_metadata(None)
+
+    def keys(self) -> list[str]:
+        """The keys of all cell files, also of damaged ones, in order."""
+        return sorted(path.stem for path in self._files())
+
+    def damaged(self) -> list[Path]:
+        """Files among the cells that are truncated, changed, of another program, or newer."""
+        wrong = list(self._others())
+        for path in self._files():
+            try:
+                self.read(path.stem)
+            except Damaged:
+                wrong.append(path)
+        return sorted(wrong)
+
+    def cells(self) -> dict[str, tuple[Cell, Origin]]:
+        """Cell and origin of every file whose metadata can be read, by key; no row is read."""
+        paths = sorted(self._files())
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = pool.map(_read_about, paths)
+            return {
+                path.stem: one for path, one in zip(paths, found, strict=True) if one is not None
+            }
+
+    def scan(self) -> "pl.LazyFrame":
+        """All rows, with the columns of their cells beside them; read when they are needed.
+
+        Only metadata is checked here; ``damaged`` reads every row.
+        """
+        polars = needed("polars")
+        cells = self.cells()
+        if not cells:
+            raise BadInput(f"the store {self.folder} has no finished cells")
+        rows = polars.scan_parquet([self.path(key) for key in cells], glob=False)
+        columns = polars.LazyFrame([_columns(key, cell) for key, (cell, _) in cells.items()])
+        joined: pl.LazyFrame = rows.join(columns, on="cell", how="left", maintain_order="left")
+        return joined
+
+    def _files(self) -> Iterator[Path]:
+        for path in (self.folder / _CELLS).glob("*/*.parquet"):
+            if path == self.path(path.stem) and not path.name.startswith("."):
+                yield path
+
+    def _others(self) -> Iterator[Path]:
+        """Files among the cells whose names are not those of cells; temporary ones left out."""
+        cells = set(self._files())
+        for path in (self.folder / _CELLS).rglob("*"):
+            if path.is_file() and path not in cells and not path.name.startswith("."):
+                yield path
+
+
+def _read_about(path: Path) -> tuple[Cell, Origin] | None:
+    try:
+        metadata = needed("pyarrow.parquet").read_metadata(path)
+        about = _about(path, metadata.metadata)
+        return about["cell"], about["origin"]
+    except Exception:  # damaged in one of many ways
+        return None
+
+
+def _about(path: Path, metadata: dict[bytes, bytes] | None) -> dict[str, Any]:
+    """What the metadata of a file says, checked; ``Damaged`` if it is not that of a cell."""
+    text = (metadata or {}).get(_META)
+    if text is None:
+        raise Damaged(f"{path} was written by another program")
+    try:
+        about = read_json(text, str(path))
+        if about["format"] != FORMAT:
+            raise Damaged(f"{path} has format {about['format']}, and this store {FORMAT}")
+        cell, origin = Cell.from_plain(about["cell"]), Origin(**about["origin"])
+        digest = about["rows_sha256"]
+    except (BadInput, KeyError, TypeError, ValueError) as error:
+        raise Damaged(f"{path} is damaged: {error}") from error
+    if cell.key != path.stem:
+        raise Damaged(f"{path} holds another cell than its name says")
+    return {"cell": cell, "origin": origin, "rows_sha256": digest}
+
+
+def _columns(key: str, cell: Cell) -> dict[str, Any]:
+    """The columns of a cell beside its rows."""
+    plain = cell.plain()
+    settings = plain.pop("attack")
+    names = [name for name, _ in cell.victims]
+    del plain["victims"]
+    return {
+        "cell": key,
+        "attack": settings["name"],
+        "settings": canonical(settings),
+        **plain,
+        "victim_models": names,
+    }
+
+
+def rows_sha256(table: "pa.Table", *, without: Sequence[str] = ()) -> str:
+    """The SHA-256 of the values in a table, the same before and after it was in a file.
+
+    Args:
+        table: The rows.
+        without: Columns that do not count, such as times.
+    """
+    digest = hashlib.sha256()
+    for name in table.column_names:
+        if name not in without:
+            digest.update(f"{name}\n".encode())
+            _update(digest, table.column(name).combine_chunks())
+    return digest.hexdigest()
+
+
+def _update(digest: Any, array: Any) -> None:
+    """Add the values of an array, which may hold lists and structures."""
+    pa: Any = needed("pyarrow")
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.chunks else pa.array([], array.type)
+    digest.update(array.is_valid().to_numpy(zero_copy_only=False).tobytes())
+    if pa.types.is_list(array.type):
+        lengths = array.value_lengths().fill_null(0)
+        digest.update(lengths.to_numpy(zero_copy_only=False).tobytes())
+        _update(digest, array.flatten())
+    elif pa.types.is_struct(array.type):
+        for field, values in zip(array.type, array.flatten(), strict=True):
+            digest.update(f"{field.name}\n".encode())
+            _update(digest, values)
+    elif pa.types.is_string(array.type):
+        for text in array.to_pylist():
+            digest.update(repr(text).encode())
+    else:
+        digest.update(str(array.type).encode())
+        zero = False if pa.types.is_boolean(array.type) else 0
+        digest.update(array.fill_null(zero).to_numpy(zero_copy_only=False).tobytes())
