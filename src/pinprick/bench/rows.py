@@ -1,0 +1,228 @@
+"""The rows of a benchmark: one per image, with the perturbation, so that anyone can verify them.
+
+A perturbation is the flat indices of the changed elements and their new values. With the clean
+image it gives the adversarial image bit for bit. A perturbation of more than a quarter of the
+elements is dense, and is saved only where it is asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pinprick.bench.extra import needed
+from pinprick.errors import BadInput
+from pinprick.result import AttackResult
+from pinprick.trace import Trace
+from pinprick.types import Images, Labels, Logits, Mask, Picture
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+pa: Any = needed("pyarrow")
+pc: Any = needed("pyarrow.compute")
+
+_DENSE = 4  # a perturbation is dense where more than one of so many elements changed
+_COUNT = ("forwards", "backwards", "elements", "pixels")
+STEP = pa.struct([(name, pa.int64()) for name in _COUNT])
+ROWS = pa.schema(
+    [
+        ("cell", pa.string()),  # the key of the cell
+        ("index", pa.int64()),  # in the subset
+        ("label", pa.int64()),
+        ("target", pa.int64()),  # null for an untargeted goal
+        ("clean_class", pa.int64()),  # predictions and confidences: null without finite logits
+        ("adversarial_class", pa.int64()),
+        ("correct", pa.bool_()),  # before the attack
+        ("skipped", pa.bool_()),
+        ("success", pa.bool_()),
+        ("success_8bit", pa.bool_()),
+        ("pixels", pa.int64()),  # counts and norms of the change: null where it failed
+        ("elements", pa.int64()),
+        ("l1", pa.float64()),
+        ("l2", pa.float64()),
+        ("linf", pa.float64()),
+        ("clean_confidence", pa.float64()),
+        ("adversarial_confidence", pa.float64()),
+        ("margin", pa.float64()),  # of the adversarial image; below zero where it succeeded
+        ("noise", pa.float64()),  # numerical noise of margins, null where it was not measured
+        ("forwards", pa.int64()),
+        ("backwards", pa.int64()),
+        ("first_success_forwards", pa.int64()),  # null without success or without a trace
+        ("first_success_backwards", pa.int64()),
+        ("steps", pa.list_(STEP)),  # the fewest changes so far; empty without a trace
+        ("seconds", pa.float64()),  # of the batch, divided by its images
+        ("victims", pa.list_(pa.int64())),  # their predictions for the adversarial image
+        ("victims_clean", pa.list_(pa.int64())),
+        ("remark", pa.string()),
+        ("error", pa.string()),  # empty if there was none; then all measured values are null
+        ("positions", pa.list_(pa.int32())),  # the perturbation; null where it was not saved
+        ("values", pa.list_(pa.float32())),
+        ("shape", pa.list_(pa.int32())),  # channels, height, width
+    ]
+)
+TIMES = ("seconds",)  # columns that differ from run to run
+
+
+def to_table(
+    result: AttackResult,
+    cell_key: str,
+    *,
+    victims: Sequence[Labels] = (),
+    victims_clean: Sequence[Labels] = (),
+    dense: bool = False,
+) -> "Table":
+    """The rows of one batch, or of several that were joined.
+
+    Args:
+        result: The result of the attack; its ``ids`` are the indices in the subset.
+        cell_key: The key of the cell.
+        victims: Per victim, its predictions for the adversarial images.
+        victims_clean: Per victim, its predictions for the clean images.
+        dense: Whether to save dense perturbations, too.
+    """
+    result = result.to("cpu")
+    count, success = len(result), result.success
+    goal, delta = result.goal, result.delta.flatten(1).double()
+    finite = result.adversarial_logits.isfinite().all(dim=1)
+    firsts, steps = _steps(result.trace, count)
+    positions, values = _perturbations(result.images, result.adversarial, dense=dense)
+    columns: dict[str, Any] = {
+        "cell": [cell_key] * count,
+        "index": result.ids.tolist(),
+        "label": goal.labels.tolist(),
+        "target": [None] * count if goal.targets is None else goal.targets.tolist(),
+        "correct": result.correct.tolist(),
+        "skipped": result.skipped.tolist(),
+        "success": success.tolist(),
+        "success_8bit": result.survives_8bit.tolist(),
+        "pixels": _or_null(result.l0_pixels, success),
+        "elements": _or_null(result.l0_elements, success),
+        "l1": _or_null(delta.abs().sum(dim=1), success),
+        "l2": _or_null(delta.square().sum(dim=1).sqrt(), success),
+        "linf": _or_null(delta.abs().amax(dim=1), success),
+        "margin": _or_null(goal.margin(result.adversarial_logits.double()), finite),
+        "noise": [None] * count if result.noise is None else result.noise.tolist(),
+        "forwards": result.forwards.tolist(),
+        "backwards": result.backwards.tolist(),
+        "first_success_forwards": [step and step["forwards"] for step in firsts],
+        "first_success_backwards": [step and step["backwards"] for step in firsts],
+        "steps": steps,
+        "seconds": [result.seconds / max(1, count)] * count,
+        "victims": _per_image(victims, count),
+        "victims_clean": _per_image(victims_clean, count),
+        "remark": [str(remark) for remark in result.remarks],
+        "error": [""] * count,
+        "positions": positions,
+        "values": values,
+        "shape": [list(result.images.shape[1:])] * count,
+    }
+    for name, logits in (
+        ("clean", result.clean_logits),
+        ("adversarial", result.adversarial_logits),
+    ):
+        columns[f"{name}_class"], columns[f"{name}_confidence"] = _predictions(logits)
+    return pa.table(columns, schema=ROWS)
+
+
+def error_table(cell_key: str, indices: Sequence[int], error: str) -> "Table":
+    """The rows of images that could not be attacked: the error and nothing else."""
+    count = len(indices)
+    columns = {name: pa.nulls(count, ROWS.field(name).type) for name in ROWS.names}
+    columns |= {"cell": [cell_key] * count, "index": indices, "error": [error] * count}
+    return pa.table(columns, schema=ROWS)
+
+
+def rebuild(row: Mapping[str, Any], clean_image: Picture) -> Picture:
+    """The adversarial image of one row, bit for bit."""
+    table = pa.Table.from_pylist([dict(row)], schema=ROWS)
+    images, rebuilt = rebuild_images(table, clean_image.unsqueeze(0))
+    if not rebuilt.all():
+        raise BadInput(
+            f"row {row['index']} of cell {row['cell']} has no perturbation that fits the image; "
+            "dense ones are saved on demand"
+        )
+    return images[0]
+
+
+def rebuild_images(table: "Table", images: Images) -> tuple[Images, Mask]:
+    """The adversarial images of all rows, and which of them could be rebuilt.
+
+    A row without a perturbation keeps its clean image. So does one whose perturbation does not fit:
+    another shape, an index outside the image, a value outside [0, 1].
+    """
+    adv = images.cpu().flatten(1).clone()
+    at, values = (table.column(name).combine_chunks() for name in ("positions", "values"))
+    saved = pc.is_valid(at).to_numpy(zero_copy_only=False)
+    lengths = pc.fill_null(pc.list_value_length(at), 0).to_numpy()
+    fits = saved & (pc.fill_null(pc.list_value_length(values), -1).to_numpy() == lengths)
+    shape = list(images.shape[1:])
+    fits &= np.array([row == shape for row in table.column("shape").to_pylist()], dtype=bool)
+    at, values = at.filter(pa.array(fits)), values.filter(pa.array(fits))
+    owner = np.repeat(np.flatnonzero(fits), lengths[fits])
+    flat_at, flat_values = at.flatten().to_numpy(), values.flatten().to_numpy()
+    sound = (flat_at >= 0) & (flat_at < adv.shape[1]) & (flat_values >= 0) & (flat_values <= 1)
+    fits[owner[~sound]] = False
+    use = fits[owner]
+    rows, places = torch.from_numpy(owner[use]), torch.from_numpy(flat_at[use]).long()
+    adv[rows, places] = torch.from_numpy(flat_values[use]).to(adv.dtype)
+    return adv.view(images.shape).to(images.device), torch.from_numpy(fits)
+
+
+def _or_null(values: Tensor, known: Mask) -> list[float | int | None]:
+    pairs = zip(values.tolist(), known.tolist(), strict=True)
+    return [value if given else None for value, given in pairs]
+
+
+def _predictions(logits: Logits) -> tuple[list[Any], list[Any]]:
+    """Classes and confidences; null where the logits are not finite."""
+    finite, top = logits.isfinite().all(dim=1), logits.argmax(dim=1)
+    sure = torch.softmax(logits.double(), dim=1).gather(1, top.unsqueeze(1)).squeeze(1)
+    return _or_null(top, finite), _or_null(sure, finite)
+
+
+def _per_image(columns: Sequence[Labels], count: int) -> list[list[int]]:
+    """One list per image of one column per victim."""
+    return (
+        torch.stack([column.cpu() for column in columns], 1).tolist() if columns else [[]] * count
+    )
+
+
+def _perturbations(images: Images, adv: Images, *, dense: bool) -> tuple[list[Any], list[Any]]:
+    """Indices and new values per image; null where the perturbation is dense."""
+    if images.dtype != torch.float32:
+        raise BadInput(f"a benchmark saves float32 images, got {images.dtype}")
+    old, new = images.flatten(1).contiguous(), adv.flatten(1).contiguous()
+    changed = old.view(torch.int32) != new.view(torch.int32)  # bits: 0.0 and -0.0 differ
+    positions: list[Any] = []
+    values: list[Any] = []
+    for mask, row in zip(changed, new, strict=True):
+        at = mask.nonzero().squeeze(1)
+        saved = dense or len(at) * _DENSE <= len(row)
+        positions.append(at.int().numpy() if saved else None)
+        values.append(row[at].numpy() if saved else None)
+    return positions, values
+
+
+def _steps(trace: Trace | None, count: int) -> tuple[list[Any], list[list[dict[str, int]]]]:
+    """The first success per image, and the steps at which a count of changed units fell."""
+    if trace is None:
+        return [None] * count, [[] for _ in range(count)]
+    columns = (getattr(trace, name).tolist() for name in _COUNT)
+    entries = iter(zip(*columns, strict=True))
+    steps: list[list[dict[str, int]]] = []
+    for length in trace.steps.tolist():
+        own: list[dict[str, int]] = []
+        for _ in range(length):
+            forwards, backwards, elements, pixels = next(entries)
+            fewest = (own[-1]["elements"], own[-1]["pixels"]) if own else None
+            if elements < float("inf") and (elements, pixels) != fewest:
+                own.append(
+                    dict(
+                        zip(_COUNT, map(int, (forwards, backwards, elements, pixels)), strict=True)
+                    )
+                )
+        steps.append(own)
+    return [own[0] if own else None for own in steps], steps
