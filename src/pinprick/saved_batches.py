@@ -119,7 +119,6 @@ def describe_run(
     max_seconds: float | None,
 ) -> dict[str, Any]:
     """All that decides the results of a run, as plain data; tensors as their SHA-256."""
-    weights = model.net.state_dict() if isinstance(model.net, nn.Module) else {}
     device = model.device or task.images.device
     return {
         "attack": attack.describe(),
@@ -128,13 +127,13 @@ def describe_run(
         "access": model.access,
         "mean": model.mean,
         "std": model.std,
-        "weights": _digest(weights.items()),
-        "images": _digest([("images", task.images)]),
-        "labels": _digest([("labels", task.goal.labels)]),
-        "targets": _digest(_tensors(task.goal.targets)),
-        "ids": _digest([("ids", task.ids)]),
-        "allowed": _digest(_tensors(task.allowed)),
-        "start": _digest(_tensors(task.start)),
+        "weights": weights_sha256(model),
+        "images": tensors_sha256([("images", task.images)]),
+        "labels": tensors_sha256([("labels", task.goal.labels)]),
+        "targets": tensors_sha256(_tensors(task.goal.targets)),
+        "ids": tensors_sha256([("ids", task.ids)]),
+        "allowed": tensors_sha256(_tensors(task.allowed)),
+        "start": tensors_sha256(_tensors(task.start)),
         "seed": seed,
         "batch_size": task.batch_size,
         "max_forwards": task.max_forwards,
@@ -152,7 +151,13 @@ def _tensors(value: Tensor | BatchRows | None) -> list[tuple[str, Any]]:
     return [("", value)] if isinstance(value, Tensor) else list(value.tensors().items())
 
 
-def _digest(values: Iterable[tuple[str, Any]]) -> str | None:
+def weights_sha256(model: Classifier) -> str | None:
+    """The SHA-256 of a network's weights; None for a model that is no network."""
+    weights = model.net.state_dict() if isinstance(model.net, nn.Module) else {}
+    return tensors_sha256(weights.items())
+
+
+def tensors_sha256(values: Iterable[tuple[str, Any]]) -> str | None:
     """The SHA-256 of tensors under their names; None if there are none."""
     digest, empty = hashlib.sha256(), True
     for name, value in values:
