@@ -106,6 +106,10 @@ class Store:
         except Damaged:
             return False
 
+    def failed(self, cell: Cell) -> bool:
+        """Whether the cell is finished, and some of its rows hold an error."""
+        return self.has(cell) and any(self.read(cell.key)[2].column("error").to_pylist())
+
     def write(self, cell: Cell, table: "pa.Table", origin: Origin) -> None:
         """Write the rows of a cell, whole or not at all."""
         parquet = needed("pyarrow.parquet")
@@ -118,8 +122,11 @@ class Store:
             "rows_sha256": rows_sha256(table),
         }
         content = BytesIO()
-        table = table.replace_schema_metadata({_META: canonical(about)})
-        parquet.write_table(table, content, compression="zstd")
+        with parquet.ParquetWriter(
+            content, table.schema, compression="zstd", store_schema=False
+        ) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata({_META: canonical(about)})
         path = self.path(cell.key)
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,10 +138,11 @@ class Store:
         """A finished cell, where its rows come from, and the rows; ``Damaged`` if it is not one."""
         parquet, path = needed("pyarrow.parquet"), self.path(key)
         try:
-            table = parquet.read_table(BytesIO(path.read_bytes()))
+            file = parquet.ParquetFile(BytesIO(path.read_bytes()))
+            table = file.read(use_threads=False)
         except Exception as error:  # pyarrow has a kind of error for each kind of damage
             raise Damaged(f"{path} is damaged: it cannot be read as Parquet") from error
-        about = _about(path, table.schema.metadata)
+        about = _about(path, file.metadata.metadata)
         if about["rows_sha256"] != rows_sha256(table):
             raise Damaged(f"{path} is damaged: its rows are not those that were written")
         return about["cell"], about["origin"], table.replace_schema_metadata(None)
