@@ -61,6 +61,7 @@ class SavedBatches:
                 f"{folder} has batches, but no {_RUN} to resume from; start again without them"
             )
         else:
+            remove_leftovers(path)
             write_text(path, json.dumps(now, indent=2) + "\n")
 
     def load(self, number: int, part: Task) -> AttackResult | None:
