@@ -1,0 +1,176 @@
+"""A plan: products of models, data, attacks, goals and seeds, and the cells they unfold into."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from pinprick.attacks.build import describe
+from pinprick.attacks.card import Attack
+from pinprick.bench.cache import Cache
+from pinprick.bench.cell import Cell
+from pinprick.bench.own_code_hash import own_code_hash
+from pinprick.data.subset import parse
+from pinprick.errors import BadInput, PinprickError
+
+CLASS = re.compile(r"class [0-9]{1,9}")  # a goal that is a given class
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """One product of a plan; names as in the TOML file.
+
+    Attributes:
+        models: Names of the attacked models.
+        data: Subsets of datasets.
+        attacks: The attacks.
+        goals: "untargeted", "least_likely", "random" or "class 3".
+        seeds: One cell per seed.
+        victims: Models that judge the adversarial images of all others.
+        images_per_cell: Most images of one cell.
+        batch_size: Images per batch.
+        threads: CPU threads of each cell.
+        device: "cpu" or "cuda".
+        max_forwards: Most forward passes per image.
+        max_backwards: Most backward passes per image.
+        dense: Whether perturbations of many elements are stored, too.
+        lines: First line of this product in the file, and the line after its last.
+    """
+
+    models: tuple[str, ...]
+    data: tuple[str, ...]
+    attacks: tuple[Attack, ...]
+    goals: tuple[str, ...] = ("untargeted",)
+    seeds: tuple[int, ...] = (0,)
+    victims: tuple[str, ...] = ()
+    images_per_cell: int = 100
+    batch_size: int = 32
+    threads: int = 1
+    device: str = "cpu"
+    max_forwards: int | None = None
+    max_backwards: int | None = None
+    dense: bool = False
+    lines: tuple[int, int] = (1, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a TOML file plans: one or more products, and the text for messages."""
+
+    path: Path
+    text: str
+    products: tuple[Product, ...]
+
+    def cells(self, loaded: Cache | None = None) -> tuple[Cell, ...]:
+        """All cells, each once. Models and images are loaded for their hashes.
+
+        Raises ``BadInput`` with the line of a model or subset that cannot be loaded.
+        """
+        cache = loaded or Cache()
+        each = (cell for one in self.products for cell in self._cells(one, cache))
+        return tuple(dict.fromkeys(each))
+
+    def _cells(self, one: Product, cache: Cache) -> Iterator[Cell]:
+        victims = []
+        for name in one.victims:
+            with self.at(name, one):
+                victims.append((name, cache.weights(name)))
+        for model, data in product(one.models, one.data):
+            with self.at(model, one):
+                cache.model(model)
+                weights = cache.weights(model)
+            with self.at(parse(data).name, one):
+                total = len(cache.dataset(model, data))
+                self._check_targets(one, cache, model, data)
+            for name in one.victims:
+                with self.at(name, one):
+                    _check_victim(cache, model, name, data)
+            hashes = {}
+            for first, last in _ranges(total, one.images_per_cell):
+                with self.at(parse(data).name, one):
+                    hashes[first, last] = cache.images(model, data, first, last).sha256
+            for attack, goal, seed in product(one.attacks, one.goals, one.seeds):
+                for (first, last), data_hash in hashes.items():
+                    yield Cell(
+                        attack=describe(attack),
+                        revision=attack.facts().revision,
+                        code=own_code_hash(attack),
+                        model=model,
+                        weights=weights,
+                        data=data,
+                        data_hash=data_hash,
+                        first=first,
+                        last=last,
+                        goal=goal,
+                        seed=seed,
+                        batch_size=one.batch_size,
+                        threads=one.threads,
+                        device=one.device,
+                        max_forwards=one.max_forwards,
+                        max_backwards=one.max_backwards,
+                        victims=tuple(victim for victim in victims if victim[0] != model),
+                        dense=one.dense,
+                    )
+
+    def _check_targets(self, one: Product, cache: Cache, model: str, data: str) -> None:
+        labels = cache.dataset(model, data).labels
+        for goal in one.goals:
+            if CLASS.fullmatch(goal):
+                row = (labels == int(goal.removeprefix("class "))).nonzero()
+                if len(row):
+                    where = cache.dataset(model, data).where(int(row[0]))
+                    raise BadInput(
+                        f"{where} is of {goal} already; a target must be another class: choose "
+                        "images of other classes, as in [class=cat|dog]"
+                    )
+
+    @contextmanager
+    def at(self, word: str, one: Product) -> Iterator[None]:
+        """Add the line of a model, a victim or a subset to errors."""
+        try:
+            yield
+        except PinprickError as error:
+            raise located(self.path, self.text, word, one.lines, error) from error
+
+
+def located(path: Path, text: str, word: str, lines: tuple[int, int], error: Exception) -> BadInput:
+    """The error with the line that holds ``word``: "plan.toml, line 4: ...".
+
+    Args:
+        path: The file.
+        text: Its content.
+        word: A key, or a text between quotation marks.
+        lines: First line to search in, and the one after the last; the others come next.
+        error: What is wrong.
+    """
+    first, last = lines
+    pattern = re.compile(rf"(?<![\w:.-]){re.escape(word)}(?![\w:-])")
+    found = [
+        number
+        for number, line in enumerate(text.splitlines(), start=1)
+        if pattern.search(_without_comment(line))
+    ]
+    inside = [number for number in found if first <= number < last]
+    where = f", line {(inside or found)[0]}" if found else ""
+    return BadInput(f"{path}{where}: {error}")
+
+
+def _without_comment(line: str) -> str:
+    return line.partition(" #")[0] if not line.lstrip().startswith("#") else ""
+
+
+def _ranges(total: int, size: int) -> Iterator[tuple[int, int]]:
+    for first in range(0, total, size):
+        yield first, min(first + size, total)
+
+
+def _check_victim(cache: Cache, model: str, victim: str, data: str) -> None:
+    """Raise ``BadInput`` unless the victim takes the model's images and numbers their classes."""
+    judge, size = cache.model(victim), cache.model(model).size
+    if judge.size not in (None, size) and size is not None:
+        raise BadInput(f"{victim} takes images of {judge.size}, but {model} of {size}")
+    ours, theirs = (cache.dataset(name, data).labels for name in (model, victim))
+    if not ours.equal(theirs):
+        raise BadInput(f"{victim} numbers the classes of {data} in another way than {model}")
