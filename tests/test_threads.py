@@ -22,7 +22,7 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine of two cores, where torch has two threads by itself."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    monkeypatch.setattr(threads, "_cores", lambda: 2)
+    monkeypatch.setattr(threads, "available_cores", lambda: 2)
     with limited_threads(2):
         yield
 
@@ -99,7 +99,7 @@ def test_what_the_user_set_stays(model: Classifier, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert choose_threads(model, IMAGES) == Threads(2, 2)
     monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.setattr(threads, "_cores", lambda: 16)  # so that two are no default
+    monkeypatch.setattr(threads, "available_cores", lambda: 16)  # so that two are no default
     assert choose_threads(model, IMAGES) == Threads(2, 2)
 
 

@@ -129,11 +129,11 @@ def _set_by_user(now: int) -> bool:
     """Whether the number of threads is another than torch takes by itself."""
     if any(os.environ.get(name) for name in _SET_BY_USER):
         return True
-    cores = _cores()
+    cores = available_cores()
     return now not in (cores, cores // 2)  # torch leaves out the second thread of a core
 
 
-def _cores() -> int:
+def available_cores() -> int:
     """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
