@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from pinprick.errors import PinprickError
-from pinprick.jobs.progress import Advance, Progress
+from pinprick.jobs.progress import Advance, CellCount, Progress, ShowCells
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -52,6 +52,31 @@ class Console(Progress):
                     printed = now
 
             yield advance
+
+    @contextmanager
+    def show_cells(self) -> Iterator[ShowCells]:
+        """A bar and a line per running cell; where there is no terminal, lines now and then."""
+        from rich.progress import BarColumn, TextColumn
+
+        printed = time.monotonic()
+        columns = (BarColumn(20), TextColumn("{task.description}", markup=False))
+        with progress_bar(*columns, quiet=self.quiet) as bar:
+            task = bar.add_task("", total=None)
+
+            def show(count: CellCount) -> None:
+                nonlocal printed
+                lines = (str(count), *count.running)
+                bar.update(
+                    task,
+                    total=count.images,
+                    completed=count.images_done,
+                    description="\n".join(lines),
+                )
+                if bar.disable and time.monotonic() - printed > _SILENCE:
+                    self.remark("; ".join(lines))
+                    printed = time.monotonic()
+
+            yield show
 
 
 def progress_bar(*columns: "ProgressColumn", quiet: bool) -> "Bar":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +10,58 @@ if TYPE_CHECKING:
 
 Advance = Callable[[int], None]  # called with the number of images that were done
 Tick = Callable[[int, int], None]  # called with the steps done and the steps of the epoch
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellCount:
+    """How far a benchmark is.
+
+    Attributes:
+        cells: Number of cells.
+        cells_done: Those that are finished.
+        images: Number of images.
+        images_done: Those in finished cells.
+        images_now: Those of them that this run has finished.
+        seconds: Time since the run began.
+        running: Where something is running and what, a line each.
+    """
+
+    cells: int
+    cells_done: int
+    images: int
+    images_done: int
+    images_now: int
+    seconds: float
+    running: tuple[str, ...]
+
+    @property
+    def rate(self) -> float:
+        """Images per second."""
+        return self.images_now / self.seconds if self.seconds else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time that the other images take at this rate; None before the first cell is finished."""
+        return (self.images - self.images_done) / self.rate if self.rate else None
+
+    def __str__(self) -> str:
+        """For instance "3 of 8 cells, 30 of 80 images, 2.5 images per second, 20 s left"."""
+        line = (
+            f"{self.cells_done} of {self.cells} cells, {self.images_done} of {self.images} images"
+        )
+        if self.seconds_left is not None:
+            line += f", {self.rate:.3g} images per second, {_time_in_words(self.seconds_left)} left"
+        return line
+
+
+def _time_in_words(seconds: float) -> str:
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+ShowCells = Callable[[CellCount], None]  # called whenever a cell starts or ends, and in between
 
 
 class Progress:
@@ -37,3 +90,8 @@ class Progress:
             done: Gives the number of epochs that are finished.
         """
         yield lambda step, steps: None, lambda epoch: None
+
+    @contextmanager
+    def show_cells(self) -> Iterator[ShowCells]:
+        """Give a function to call with how far a benchmark is."""
+        yield lambda count: None

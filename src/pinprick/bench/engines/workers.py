@@ -1,0 +1,100 @@
+"""What an engine is: workers that take cells and report what came of them."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from pinprick.bench.cell import Cell
+from pinprick.errors import PinprickError, one_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pinprick.bench.store import Origin
+
+Work = Callable[[Cell], tuple["pa.Table", "Origin"]]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A cell whose work returned."""
+
+    cell: Cell
+    table: "pa.Table"
+    origin: "Origin"
+
+    @property
+    def failed(self) -> bool:
+        """Whether a row holds an error."""
+        return has_error(self.table)
+
+
+@dataclass(frozen=True)
+class Raised:
+    """A cell whose work raised an exception."""
+
+    cell: Cell
+    error: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Died:
+    """A cell whose worker died before it was finished."""
+
+    cell: Cell
+    reason: str
+
+
+@dataclass(frozen=True)
+class Share:
+    """What each worker gets of a machine.
+
+    Attributes:
+        device: Kind of device of the cells: "cpu" or "cuda".
+        threads: CPU threads per worker.
+    """
+
+    device: str
+    threads: int
+
+
+class Workers(Protocol):
+    """Workers for cells that need the same share of a machine."""
+
+    def has_room(self) -> bool:
+        """Whether one more cell can start now."""
+
+    def start(self, cell: Cell, *, avoid: str = "") -> str:
+        """Start a cell.
+
+        Args:
+            cell: The cell.
+            avoid: Where the cell's last worker died; another place is preferred.
+
+        Returns:
+            Where it runs, for people.
+        """
+
+    def wait(self, seconds: float) -> Sequence[Done | Raised | Died]:
+        """Wait for cells to end, at most so long if the engine can, and return what ended."""
+
+    def close(self) -> None:
+        """Stop all workers; what they are working on is dropped."""
+
+
+def attempt(work: Work, cell: Cell) -> Done | Raised:
+    """Run a cell; an exception becomes the outcome."""
+    start = time.monotonic()
+    try:
+        table, origin = work(cell)
+    except Exception as error:
+        kind = "" if isinstance(error, PinprickError) else f"{type(error).__name__}: "
+        return Raised(cell, f"{kind}{one_line(error)}", time.monotonic() - start)
+    return Done(cell, table, origin)
+
+
+def has_error(table: "pa.Table") -> bool:
+    """Whether a row holds an error."""
+    return any(table.column("error").to_pylist())
