@@ -11,7 +11,18 @@ from typing import Annotated
 import typer
 
 from pinprick import __version__
-from pinprick.cli import attack, attacks, check, compare, data, explain, models, selftest, train
+from pinprick.cli import (
+    attack,
+    attacks,
+    bench,
+    check,
+    compare,
+    data,
+    explain,
+    models,
+    selftest,
+    train,
+)
 from pinprick.errors import PinprickError, Stopped
 
 _STOPPED = 130  # the exit status after Ctrl-C
@@ -30,6 +41,7 @@ app.command("check")(check.main)
 app.command("models")(models.main)
 app.command("train")(train.main)
 app.add_typer(data.app, name="data")
+app.add_typer(bench.app, name="bench")
 app.command("selftest")(selftest.main)
 
 
@@ -70,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _with_help(arguments: list[str]) -> list[str]:
     """The arguments, with --help added where there is no command."""
-    return [*arguments, "--help"] if arguments in ([], ["data"]) else arguments
+    return [*arguments, "--help"] if arguments in ([], ["bench"], ["data"]) else arguments
 
 
 def _fail(message: str, *, status: int = 2) -> None:

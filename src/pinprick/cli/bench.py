@@ -1,0 +1,240 @@
+"""``pinprick bench``: run plans of attacks on models, and look at what came of them."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pinprick.cli import options
+from pinprick.cli.console import Console, print_json, print_table
+from pinprick.errors import BadInput
+
+if TYPE_CHECKING:
+    from pinprick.bench.status import Status
+    from pinprick.bench.validate import GroupEstimate
+
+_MOST = 3  # damaged files that a message names
+
+app = typer.Typer(rich_markup_mode=None, help="Run plans of attacks on models; rows go to a store.")
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A TOML file; docs/benchmark.md.")]
+StoreFolder = Annotated[
+    Path, typer.Option("--store", metavar="DIR", help="The folder of finished cells.")
+]
+
+
+class Engine(StrEnum):
+    """Where cells run."""
+
+    HERE = "here"
+    PROCESSES = "processes"
+    RAY = "ray"
+
+
+@app.command("run")
+def run(
+    plan: PlanFile,
+    store: StoreFolder,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="here: one cell after the other; processes: several at a time; ray: on the "
+            "machines of a Ray cluster."
+        ),
+    ] = Engine.HERE,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="COUNT",
+            help="Cells at a time with processes or ray; by default one per GPU or CPU core.",
+            show_default=False,
+        ),
+    ] = None,
+    share: Annotated[
+        str,
+        typer.Option(
+            metavar="PART/PARTS",
+            help="Run one share of the cells, as in 2/8, for machines that share the folder.",
+        ),
+    ] = "1/1",
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Run cells again whose result is an error.")
+    ] = False,
+    root: options.Root = None,
+    trust: options.Trust = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Run the cells of a plan that the store does not have yet.
+
+    Each finished cell is one file in the store. The run can be stopped at any moment, by Ctrl-C or
+    otherwise; the same command goes on with the cells that are missing. A cell that fails keeps its
+    error as its result, and the others go on.
+
+    The exit status is 0 when all cells are finished, 130 after Ctrl-C, and 2 when some have errors
+    or something needs fixing.
+    """
+    from dataclasses import asdict
+    from functools import partial
+
+    from pinprick.bench.cache import Cache
+    from pinprick.bench.engines.claims import read_share
+    from pinprick.bench.engines.run_cells import run_cells
+    from pinprick.bench.plan_file import read_plan
+    from pinprick.bench.run_cell import run_cell
+    from pinprick.bench.store import Store
+
+    part, cache, opened = read_share(share), Cache(root, trust=trust), Store(store)
+    opened.prepare()
+    summary = run_cells(
+        read_plan(plan).cells(cache),
+        opened,
+        partial(run_cell, loaded=cache),
+        engine=engine.value,
+        workers=workers,
+        retry_errors=retry_errors,
+        share=part,
+        progress=Console(quiet=quiet),
+    )
+    if json:
+        print_json(asdict(summary))
+    else:
+        typer.echo(
+            f"{summary.cells} cells: {summary.finished} run now, {summary.found} finished before, "
+            f"{summary.failed} with errors"
+        )
+    if summary.failed:
+        raise BadInput(
+            f"{summary.failed} cells have errors, which are their rows; "
+            "--retry-errors runs them again"
+        )
+
+
+@app.command("status")
+def status(
+    plan: PlanFile,
+    store: StoreFolder,
+    root: options.Root = None,
+    trust: options.Trust = False,
+    json: options.Json = False,
+) -> None:
+    """Show which cells of a plan are finished, have errors, or are missing.
+
+    Files in the store that are truncated or otherwise damaged are named. A run writes them again.
+    """
+    from pinprick.bench.cache import Cache
+    from pinprick.bench.plan_file import read_plan
+    from pinprick.bench.status import status_of
+    from pinprick.bench.store import Store
+    from pinprick.json_text import to_plain
+
+    if not store.is_dir():
+        raise BadInput(f"there is no store {store}; pinprick bench run makes one")
+    found = status_of(read_plan(plan).cells(Cache(root, trust=trust)), Store(store))
+    if json:
+        document = to_plain(found) | {"damaged": list(map(str, found.damaged))}
+        print_json(document)
+    else:
+        _print_status(found)
+
+
+def _print_status(found: "Status") -> None:
+    print_table(
+        ("model", "data", "attack", "goal", ">finished", ">cells", ">errors"),
+        [
+            (
+                group.model,
+                group.data,
+                group.attack,
+                group.goal,
+                str(group.finished),
+                str(group.cells),
+                str(group.failed),
+            )
+            for group in found.groups
+        ],
+    )
+    typer.echo(
+        f"{found.finished} of {found.cells} cells are finished, {found.failed} of them with "
+        f"errors; {found.others} cells in the store are of other plans"
+    )
+    if found.damaged:
+        names = ", ".join(map(str, found.damaged[:_MOST]))
+        more = f" and {len(found.damaged) - _MOST} more" if len(found.damaged) > _MOST else ""
+        typer.echo(f"damaged, not read: {names}{more}")
+
+
+@app.command("validate")
+def validate(
+    plan: PlanFile,
+    root: options.Root = None,
+    trust: options.Trust = False,
+    json: options.Json = False,
+) -> None:
+    """Check a plan before anything runs: names, settings, data, memory and time.
+
+    The time of passes comes from a few that are measured, for images that spend all passes their
+    attack may. What attacks do between passes comes on top: little on large networks, most of the
+    time on the smallest. The exit status is 2 when something needs fixing.
+    """
+    from pinprick.bench.cache import Cache
+    from pinprick.bench.plan_file import read_plan
+    from pinprick.bench.validate import estimate
+    from pinprick.json_text import to_plain
+
+    cache = Cache(root, trust=trust)
+    found = estimate(read_plan(plan).cells(cache), cache)
+    if json:
+        print_json([to_plain(group) for group in found])
+    else:
+        _print_estimate(found)
+
+
+def _print_estimate(found: "list[GroupEstimate]") -> None:
+    from pinprick.bench.validate import in_gb
+
+    def passes(count: int | None) -> str:
+        return "no limit" if count is None else str(count)
+
+    print_table(
+        (
+            "model",
+            "attack",
+            ">cells",
+            ">images",
+            ">forwards",
+            ">backwards",
+            ">time of passes",
+            ">batch at least",
+        ),
+        [
+            (
+                one.model,
+                one.attack,
+                str(one.cells),
+                str(one.images),
+                passes(one.forwards),
+                passes(one.backwards),
+                "unknown" if one.seconds is None else _duration(one.seconds),
+                in_gb(one.memory),
+            )
+            for one in found
+        ],
+    )
+    known = [one.seconds for one in found if one.seconds is not None]
+    cells = sum(one.cells for one in found)
+    typer.echo(
+        f"{cells} cells: passes take at most {_duration(sum(known))} on one worker; what attacks "
+        "do between passes comes on top"
+    )
+    if len(known) < len(found):
+        typer.echo(f"{len(found) - len(known)} lines have no limit of passes: time unknown")
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
