@@ -197,6 +197,13 @@ class Store:
                 yield path
 
 
+def existing_store(folder: str | Path) -> Store:
+    """The store in a folder; ``BadInput`` if there is none, as nothing can be read from it."""
+    if not Path(folder, _CELLS).is_dir():
+        raise BadInput(f"{folder} is not a store: it has no folder {_CELLS}")
+    return Store(folder)
+
+
 def _read_about(path: Path) -> tuple[Cell, Origin] | None:
     try:
         metadata = needed("pyarrow.parquet").read_metadata(path)
