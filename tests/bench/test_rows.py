@@ -90,7 +90,7 @@ def test_images_are_rebuilt_from_tables_in_several_chunks() -> None:
 
 
 def test_dense_perturbations_are_saved_on_demand() -> None:
-    images, adv = perturbed(changes=22)  # and one zero: 23 of 90 elements
+    images, adv = perturbed(changes=23)  # of 90 elements
     result = result_of(images, adv)
     table = to_table(result, "key")
     assert table.column("positions").null_count == table.column("values").null_count == 4

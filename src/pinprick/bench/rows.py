@@ -85,9 +85,10 @@ def to_table(
     """
     result = result.to("cpu")
     count, success = len(result), result.success
-    goal, delta = result.goal, result.delta.flatten(1).double()
+    goal = result.goal
     finite = result.adversarial_logits.isfinite().all(dim=1)
     firsts, steps = _steps(result.trace, count)
+    sizes = change_sizes(result.images, result.adversarial)
     positions, values = _perturbations(result.images, result.adversarial, dense=dense)
     columns: dict[str, Any] = {
         "cell": [cell_key] * count,
@@ -98,11 +99,7 @@ def to_table(
         "skipped": result.skipped.tolist(),
         "success": success.tolist(),
         "success_8bit": result.survives_8bit.tolist(),
-        "pixels": _or_null(result.l0_pixels, success),
-        "elements": _or_null(result.l0_elements, success),
-        "l1": _or_null(delta.abs().sum(dim=1), success),
-        "l2": _or_null(delta.square().sum(dim=1).sqrt(), success),
-        "linf": _or_null(delta.abs().amax(dim=1), success),
+        **{name: _or_null(size, success) for name, size in sizes.items()},
         "margin": _or_null(goal.margin(result.adversarial_logits.double()), finite),
         "noise": [None] * count if result.noise is None else result.noise.tolist(),
         "forwards": result.forwards.tolist(),
@@ -171,6 +168,24 @@ def rebuild_images(table: "Table", images: Images) -> tuple[Images, Mask]:
     return adv.view(images.shape).to(images.device), torch.from_numpy(fits)
 
 
+def change_sizes(images: Images, adv: Images) -> dict[str, Tensor]:
+    """Counts and norms of the change of each image, by the names of their columns."""
+    changed = adv != images
+    delta = (adv - images).flatten(1).double()
+    return {
+        "pixels": changed.any(dim=1).flatten(1).sum(dim=1),
+        "elements": changed.flatten(1).sum(dim=1),
+        "l1": delta.abs().sum(dim=1),
+        "l2": delta.square().sum(dim=1).sqrt(),
+        "linf": delta.abs().amax(dim=1),
+    }
+
+
+def is_dense(changed: int, elements: int) -> bool:
+    """Whether a perturbation of so many of the elements is saved only where it is asked for."""
+    return changed * _DENSE > elements
+
+
 def _or_null(values: Tensor, known: Mask) -> list[float | int | None]:
     pairs = zip(values.tolist(), known.tolist(), strict=True)
     return [value if given else None for value, given in pairs]
@@ -198,9 +213,9 @@ def _perturbations(images: Images, adv: Images, *, dense: bool) -> tuple[list[An
     changed = old.view(torch.int32) != new.view(torch.int32)  # bits: 0.0 and -0.0 differ
     positions: list[Any] = []
     values: list[Any] = []
-    for mask, row in zip(changed, new, strict=True):
+    for mask, row, count in zip(changed, new, (old != new).sum(dim=1).tolist(), strict=True):
         at = mask.nonzero().squeeze(1)
-        saved = dense or len(at) * _DENSE <= len(row)
+        saved = dense or not is_dense(count, len(row))
         positions.append(at.int().numpy() if saved else None)
         values.append(row[at].numpy() if saved else None)
     return positions, values
