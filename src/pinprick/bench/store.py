@@ -153,7 +153,7 @@ class Store:
 
     def damaged(self) -> list[Path]:
         """Files among the cells that are truncated, changed, of another program, or newer."""
-        wrong = list(self._others())
+        wrong = list(self.foreign())
         for path in self._files():
             try:
                 self.read(path.stem)
@@ -189,7 +189,7 @@ class Store:
             if path == self.path(path.stem) and not path.name.startswith("."):
                 yield path
 
-    def _others(self) -> Iterator[Path]:
+    def foreign(self) -> Iterator[Path]:
         """Files among the cells whose names are not those of cells; temporary ones left out."""
         cells = set(self._files())
         for path in (self.folder / _CELLS).rglob("*"):

@@ -1,0 +1,258 @@
+"""Judge the rows of one batch again: rebuild its adversarial images and query the models.
+
+A prediction is within the numerical noise where its two highest logits are no further apart than
+the noise. Another machine may predict otherwise there, so a difference proves nothing.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pinprick.bench.cache import LabelledImages
+from pinprick.bench.cell import Cell
+from pinprick.bench.rows import change_sizes, is_dense, rebuild_images
+from pinprick.bench.run_cell import targets_of
+from pinprick.goal import Goal
+from pinprick.model import Classifier
+from pinprick.run import final_logits, logits_or_nan
+from pinprick.types import Images, Labels, Logits, Mask, PerImage
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+_RELATIVE = 1e-9  # norms are sums in float64, whose order may differ between machines
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A value of a row that is another one here, or a margin within the numerical noise.
+
+    Attributes:
+        cell: The cell of the row.
+        index: Index of the image in the subset.
+        column: The column; a victim stands under its name.
+        stored: The value in the store.
+        found: The value here.
+        within_noise: Whether the numerical noise may be the reason.
+    """
+
+    cell: Cell
+    index: int
+    column: str
+    stored: Any
+    found: Any
+    within_noise: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {**vars(self), "cell": self.cell.key}
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """A frozen model, and the numerical noise of its margins on this machine."""
+
+    model: Classifier
+    noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class CleanBatch:
+    """One batch of clean images, with the logits that all cells on these images share.
+
+    Attributes:
+        given: The images, labels and ids.
+        logits: The logits of the attacked model.
+        victims: The logits of each victim; None for one that is not there.
+    """
+
+    given: LabelledImages
+    logits: Logits
+    victims: list[Logits | None]
+
+
+def logits_of(model: Classifier, images: Images) -> Logits:
+    """The logits of a frozen model on its device, on the CPU."""
+    return logits_or_nan(model, images.to(model.device or images.device))[0].cpu()
+
+
+def judge_batch(
+    cell: Cell,
+    first: int,
+    table: "Table",
+    clean: CleanBatch,
+    model: Judge,
+    victims: Sequence[Judge | None],
+) -> list[Finding]:
+    """Every value of these rows that is another one here, and every margin within the noise.
+
+    Args:
+        cell: The cell.
+        first: Index of the first row.
+        table: The rows.
+        clean: The clean images of these rows.
+        model: The attacked model.
+        victims: The victims of the cell; None for one that is not there.
+    """
+    rows = _Rows(cell, first, table, clean.given.images, model.noise)
+    targets = targets_of(cell.goal, cell.seed, clean.logits, clean.given)
+    goal = rows.goal(clean, targets)
+    found = [*rows.identity(clean, targets), *rows.perturbation()]
+    found += rows.prediction("clean_class", clean.logits)
+    found += rows.flag("skipped", goal.met(clean.logits), clean.logits)
+    correct = goal.labels == clean.logits.argmax(dim=1)
+    found += rows.flag("correct", correct & clean.logits.isfinite().all(dim=1), clean.logits)
+    if rows.rebuilt.any():
+        adv = rows.adv.to(model.model.device or rows.adv.device)
+        logits, rounded = (answer.cpu() for answer in final_logits(model.model, adv)[:2])
+        found += rows.prediction("adversarial_class", logits, adversarial=True)
+        found += rows.flag("success", goal.met(logits), logits, adversarial=True)
+        found += rows.flag("success_8bit", goal.met(rounded), rounded, adversarial=True)
+        found += rows.sizes()
+        found += rows.narrow_margins(goal, logits)
+    for number, victim in enumerate(victims):
+        known = clean.victims[number]
+        if victim is not None and known is not None:
+            found += rows.victim("victims_clean", number, known, victim.noise)
+            if rows.rebuilt.any():
+                answer = logits_of(victim.model, rows.adv)
+                found += rows.victim("victims", number, answer, victim.noise)
+    return found
+
+
+class _Rows:
+    """The rows of a batch, as they are stored, to compare with what is found here."""
+
+    def __init__(self, cell: Cell, first: int, table: "Table", images: Images, noise: float):
+        self._cell, self._first, self._images = cell, first, images
+        self._stored = {name: table.column(name).to_pylist() for name in _READ}
+        self._stored["positions"] = table.column("positions").is_valid().to_pylist()
+        self._judged = torch.tensor([not error for error in self._stored["error"]])
+        limits = [max(noise, one or 0.0) for one in self._stored["noise"]]
+        self._noise = torch.tensor(limits, dtype=torch.float64)
+        self.adv, rebuilt = rebuild_images(table, images)
+        self.rebuilt = rebuilt & self._judged
+
+    def goal(self, clean: CleanBatch, targets: Labels | None) -> Goal:
+        """The goal of each row, with the stored target where there is such a class.
+
+        A target that should be another one is a finding of its own.
+        """
+        if targets is None:
+            return Goal(clean.given.labels)
+        given = zip(self._stored["target"], targets.tolist(), strict=True)
+        classes = range(clean.logits.shape[1])
+        chosen = [stored if stored in classes else found for stored, found in given]
+        return Goal(clean.given.labels, torch.tensor(chosen))
+
+    def identity(self, clean: CleanBatch, targets: Labels | None) -> Iterator[Finding]:
+        """Which image it is, with which label and target."""
+        count = len(self._judged)
+        wanted = [None] * count if targets is None else targets.tolist()
+        everything = torch.ones_like(self._judged)
+        yield from self._compare("cell", [self._cell.key] * count, everything)
+        yield from self._compare("index", range(self._first, self._first + count), everything)
+        yield from self._compare("label", clean.given.labels.tolist(), self._judged)
+        doubtful = torch.zeros_like(self._judged)
+        if self._cell.goal == "least_likely":
+            lowest = clean.logits.scatter(1, clean.given.labels.unsqueeze(1), torch.inf)
+            doubtful = self._close(-lowest)
+        yield from self._compare("target", wanted, self._judged, doubtful)
+
+    def prediction(
+        self, column: str, logits: Logits, *, adversarial: bool = False
+    ) -> Iterator[Finding]:
+        """The predicted classes; null where the logits are not finite."""
+        finite = logits.isfinite().all(dim=1).tolist()
+        answers = zip(logits.argmax(dim=1).tolist(), finite, strict=True)
+        classes = [answer if known else None for answer, known in answers]
+        rows = self.rebuilt if adversarial else self._judged
+        return self._compare(column, classes, rows, self._close(logits))
+
+    def flag(
+        self, column: str, found: Mask, logits: Logits, *, adversarial: bool = False
+    ) -> Iterator[Finding]:
+        """What follows from the predictions."""
+        rows = self.rebuilt if adversarial else self._judged
+        return self._compare(column, found.tolist(), rows, self._close(logits))
+
+    def victim(self, column: str, number: int, logits: Logits, noise: float) -> Iterator[Finding]:
+        """The predictions of one victim."""
+        count = len(self._cell.victims)
+        stored = [
+            row[number] if row is not None and len(row) == count else None
+            for row in self._stored[column]
+        ]
+        rows = self._judged if column == "victims_clean" else self.rebuilt
+        name = f"{column} {self._cell.victims[number][0]}"
+        limit = torch.full_like(self._noise, noise)
+        classes = logits.argmax(dim=1).tolist()
+        return self._compare(name, classes, rows, self._close(logits, limit), stored)
+
+    def sizes(self) -> Iterator[Finding]:
+        """Counts and norms of the change; null where the attack failed."""
+        for name, sizes in change_sizes(self._images, self.adv).items():
+            pairs = zip(sizes.tolist(), self._stored["success"], strict=True)
+            wanted = [size if success else None for size, success in pairs]
+            yield from self._compare(name, wanted, self.rebuilt)
+
+    def perturbation(self) -> Iterator[Finding]:
+        """Perturbations that do not fit, and those that should have been saved."""
+        elements = self._images[0].numel()
+        for row in (self._judged & ~self.rebuilt).nonzero().flatten().tolist():
+            count = self._stored["elements"][row]
+            sparse = count is not None and not is_dense(count, elements)
+            if self._stored["positions"][row]:
+                yield self._finding(row, "positions", "saved", "do not fit the image")
+            elif sparse or self._cell.dense:
+                yield self._finding(row, "positions", None, "should have been saved")
+
+    def narrow_margins(self, goal: Goal, logits: Logits) -> Iterator[Finding]:
+        """The margins within the numerical noise, whether or not the prediction is the same."""
+        margins = goal.margin(logits.double()).tolist()
+        for row in (self._close(logits) & self.rebuilt).nonzero().flatten().tolist():
+            stored = self._stored["margin"][row]
+            yield self._finding(row, "margin", stored, margins[row], within_noise=True)
+
+    def _compare(
+        self,
+        column: str,
+        found: Sequence[Any],
+        rows: Mask,
+        doubtful: Mask | None = None,
+        stored: Sequence[Any] | None = None,
+    ) -> Iterator[Finding]:
+        stored = self._stored[column] if stored is None else stored
+        if stored == list(found):  # nearly always, and much faster than row by row
+            return
+        for row in rows.nonzero().flatten().tolist():
+            if not _agree(stored[row], found[row]):
+                within = doubtful is not None and bool(doubtful[row])
+                yield self._finding(row, column, stored[row], found[row], within_noise=within)
+
+    def _finding(
+        self, row: int, column: str, stored: Any, found: Any, *, within_noise: bool = False
+    ) -> Finding:
+        return Finding(self._cell, self._first + row, column, stored, found, within_noise)
+
+    def _close(self, logits: Logits, noise: PerImage | None = None) -> Mask:
+        """Rows whose two highest logits are within the noise of each other."""
+        noise = self._noise if noise is None else noise
+        top = logits.double().topk(min(2, logits.shape[1]), dim=1).values
+        return (top[:, 0] - top[:, -1] <= noise) & (noise > 0)
+
+
+_READ = (
+    *("cell", "index", "label", "target", "clean_class", "adversarial_class", "correct", "skipped"),
+    *("success", "success_8bit", "pixels", "elements", "l1", "l2", "linf", "margin", "noise"),
+    *("victims", "victims_clean", "error"),
+)
+
+
+def _agree(stored: Any, found: Any) -> bool:
+    if isinstance(stored, float) and isinstance(found, float):
+        return math.isclose(stored, found, rel_tol=_RELATIVE)
+    return bool(stored == found)

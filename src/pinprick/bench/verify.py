@@ -1,0 +1,266 @@
+"""Verify a store: rebuild every adversarial image, and compare the models' predictions.
+
+Rows are judged in the batches that they were made in, with the same number of threads. So on the
+same kind of machine every logit is the same bit for bit.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pinprick.bench.cache import Cache, LabelledImages
+from pinprick.bench.cell import Cell
+from pinprick.bench.judge_rows import CleanBatch, Finding, Judge, judge_batch, logits_of
+from pinprick.bench.rows import ROWS
+from pinprick.bench.store import Damaged, Origin, Store, existing_store
+from pinprick.bench.weights_command import weights_command
+from pinprick.errors import PinprickError
+from pinprick.jobs.progress import Advance, Progress
+from pinprick.model import Classifier
+from pinprick.numerical_noise import measure_noise
+from pinprick.threads import limited_threads
+from pinprick.types import Images, Logits
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+
+@dataclass
+class NotVerified:
+    """A model or a set of images that is not there, and the rows that wait for it.
+
+    Attributes:
+        name: Name of the model, or the images.
+        sha256: The hash that its weights, or the images, should have.
+        reason: Why it could not be used.
+        command: What brings it here; empty if the reason says it.
+        rows: Number of rows.
+    """
+
+    name: str
+    sha256: str
+    reason: str
+    command: str
+    rows: int = 0
+
+
+@dataclass
+class Verification:
+    """What was verified, and what was found.
+
+    Attributes:
+        rows: Rows in all cells that could be read.
+        verified: Rows whose adversarial image was judged.
+        errors: Rows that hold an error, so that there is nothing to verify.
+        unsaved: Rows whose perturbation is dense and was not saved; the clean image was judged.
+        findings: Values that are others here, and margins within the numerical noise.
+        not_verified: Models and images that are not there.
+        damaged: Files that are not rows of a cell.
+    """
+
+    rows: int = 0
+    verified: int = 0
+    errors: int = 0
+    unsaved: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    not_verified: list[NotVerified] = field(default_factory=list)
+    damaged: list[Path] = field(default_factory=list)
+
+    @property
+    def differences(self) -> list[Finding]:
+        """Values that are others here, beyond the numerical noise."""
+        return [finding for finding in self.findings if not finding.within_noise]
+
+    @property
+    def within_noise(self) -> list[Finding]:
+        """Margins within the numerical noise, and values that it may have changed."""
+        return [finding for finding in self.findings if finding.within_noise]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a row differs, a file is damaged, or no row at all could be verified."""
+        nothing = self.verified == 0 and bool(self.not_verified)
+        return bool(self.differences or self.damaged or nothing)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {
+            "rows": self.rows,
+            "verified": self.verified,
+            "errors": self.errors,
+            "unsaved": self.unsaved,
+            "differences": [finding.plain() for finding in self.differences],
+            "within_noise": [finding.plain() for finding in self.within_noise],
+            "not_verified": [vars(one) for one in self.not_verified],
+            "damaged": [str(path) for path in self.damaged],
+        }
+
+
+def verify_store(
+    folder: str | Path,
+    *,
+    root: Path | None = None,
+    trust: bool = False,
+    progress: Progress | None = None,
+) -> Verification:
+    """Rebuild and judge every row of a store.
+
+    A cell that was made on a GPU is verified on one, or on the CPU where there is none.
+
+    Args:
+        folder: The folder of the store.
+        root: The folder that datasets are kept in; None for the default.
+        trust: Load model files that are programs, too.
+        progress: Told how many images are done.
+    """
+    store = existing_store(folder)
+    found = store.cells()
+    unreadable = [store.path(key) for key in store.keys() if key not in found]  # noqa: SIM118
+    outcome = Verification(damaged=[*store.foreign(), *unreadable])
+    origins = {key: origin for key, (_, origin) in found.items()}
+    cells = sorted((cell for cell, _ in found.values()), key=_task)
+    with (progress or Progress()).count_images(_count(cells), "verifying") as advance:
+        for _, of_model in groupby(cells, key=lambda cell: (cell.model, cell.weights)):
+            work = _OneModel(store, Cache(root, trust=trust), origins, outcome, advance)
+            for _, on_images in groupby(of_model, key=_task):
+                work.verify(list(on_images))
+    return outcome
+
+
+def _task(cell: Cell) -> tuple[Any, ...]:
+    """What cells share whose clean images are judged together."""
+    return (
+        *(cell.model, cell.weights, cell.device, cell.threads, cell.data, cell.data_hash),
+        *(cell.first, cell.last, cell.batch_size, cell.victims),
+    )
+
+
+class _OneModel:
+    """Verifies all cells of one model; the model and its victims are loaded once."""
+
+    def __init__(
+        self,
+        store: Store,
+        cache: Cache,
+        origins: Mapping[str, Origin],
+        outcome: Verification,
+        advance: Advance,
+    ) -> None:
+        self._store, self._cache, self._origins = store, cache, origins
+        self._outcome, self._advance = outcome, advance
+        self._noise: dict[str, float] = {}
+
+    def verify(self, cells: Sequence[Cell]) -> None:
+        """Verify cells that have model, victims and images in common."""
+        here = replace(cells[0], device=_device_here(cells[0].device))
+        cache, model, given = self._cache, None, None
+        with self._needed(cells, here.model, here.weights):
+            model = cache.model_of(here)
+        if model is not None:
+            with self._needed(cells, here.data, here.data_hash, is_model=False):
+                given = cache.images_of(here)
+        if model is None or given is None:
+            self._outcome.rows += _count(cells)
+            self._advance(_count(cells))
+            return
+        victims: list[Classifier | None] = [None] * len(here.victims)
+        for number, (name, weights) in enumerate(here.victims):
+            with self._needed(cells, name, weights):
+                victims[number] = cache.victims_of(replace(here, victims=((name, weights),)))[0]
+        with limited_threads(here.threads), ExitStack() as frozen:
+            for one in (model, *victims):
+                if one is not None:
+                    frozen.enter_context(one.frozen())
+            batches = [
+                _ask(given, slice(start, start + here.batch_size), model, victims)
+                for start in range(0, len(here), here.batch_size)
+            ]
+            first = batches[0]
+            judge = self._judge(model, first.given.images, first.logits)
+            others = [
+                None if one is None else self._judge(one, first.given.images, logits)
+                for one, logits in zip(victims, first.victims, strict=True)
+            ]
+            for cell in cells:
+                self._verify_cell(cell, batches, judge, others)
+
+    def _verify_cell(
+        self,
+        cell: Cell,
+        batches: Sequence[CleanBatch],
+        model: Judge,
+        victims: Sequence[Judge | None],
+    ) -> None:
+        try:
+            _, _, table = self._store.read(cell.key)
+            sound = table.schema == ROWS and len(table) == len(cell)
+        except Damaged:
+            sound = False
+        if not sound:
+            self._outcome.damaged.append(self._store.path(cell.key))
+            self._advance(len(cell))
+            return
+        errors, unsaved = _without_image(table)
+        self._outcome.rows += len(table)
+        self._outcome.errors += errors
+        self._outcome.unsaved += unsaved
+        self._outcome.verified += len(table) - errors - unsaved
+        for number, batch in enumerate(batches):
+            start = number * cell.batch_size
+            rows = table.slice(start, cell.batch_size)
+            first = cell.first + start
+            self._outcome.findings += judge_batch(cell, first, rows, batch, model, victims)
+            self._advance(len(rows))
+
+    def _judge(self, model: Classifier, images: Images, logits: Logits | None) -> Judge:
+        if model.name not in self._noise:
+            device = model.device or images.device
+            known = None if logits is None else logits.to(device)
+            self._noise[model.name] = measure_noise(model, images.to(device), known) or 0.0
+        return Judge(model, self._noise[model.name])
+
+    @contextmanager
+    def _needed(
+        self, cells: Sequence[Cell], name: str, sha256: str, *, is_model: bool = True
+    ) -> Iterator[None]:
+        """Note that rows were not verified where what they need cannot be loaded."""
+        try:
+            yield
+        except PinprickError as error:
+            known = self._outcome.not_verified
+            one = next((each for each in known if (each.name, each.sha256) == (name, sha256)), None)
+            if one is None:
+                version = self._origins[cells[0].key].version
+                command = weights_command(name, version) if is_model else ""
+                one = NotVerified(name, sha256, str(error), command)
+                known.append(one)
+            one.rows += _count(cells)
+
+
+def _ask(
+    given: LabelledImages, rows: slice, model: Classifier, victims: Sequence[Classifier | None]
+) -> CleanBatch:
+    """One batch of clean images, with the logits of the models."""
+    part = LabelledImages(given.images[rows], given.labels[rows], given.ids[rows])
+    answers = [None if one is None else logits_of(one, part.images) for one in victims]
+    return CleanBatch(part, logits_of(model, part.images), answers)
+
+
+def _without_image(table: "Table") -> tuple[int, int]:
+    """The number of rows with an error, and of those whose perturbation was not saved."""
+    errors = sum(error != "" for error in table.column("error").to_pylist())
+    return errors, table.column("positions").null_count - errors
+
+
+def _count(cells: Sequence[Cell]) -> int:
+    return sum(len(cell) for cell in cells)
+
+
+def _device_here(kind: str) -> str:
+    """The kind of device of a cell, or the CPU where there is no such device."""
+    return kind if kind != "cuda" or torch.cuda.is_available() else "cpu"
