@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pinprick.cli import options
+from pinprick.cli import bench_stores, options
 from pinprick.cli.console import Console, print_json, print_table
 from pinprick.errors import BadInput
 
@@ -238,3 +238,8 @@ def _duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.1f} s"
+
+
+app.command("verify")(bench_stores.verify)
+app.command("diff")(bench_stores.diff)
+app.command("merge")(bench_stores.merge)
