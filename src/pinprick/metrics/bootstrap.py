@@ -39,9 +39,19 @@ def bootstrap_intervals(
         The bounds, each the value of a resample; undefined with fewer than two images, or where no
         resample has a value.
     """
+    return [
+        percentile_interval(values, level)
+        for values in resampled(numbers, statistics, resamples=resamples, seed=seed)
+    ]
+
+
+def resampled(
+    numbers: Numbers, statistics: Sequence[Statistic], *, resamples: int = RESAMPLES, seed: int = 0
+) -> list[Numbers]:
+    """The value of each statistic in every resample; NaN with fewer than two images."""
     n = numbers.shape[1]
     if n < 2:
-        return [UNDEFINED] * len(statistics)
+        return [np.full(resamples, np.nan) for _ in statistics]
     distinct, counts = np.unique(numbers, axis=1, return_counts=True)
     column = np.repeat(np.arange(len(counts)), counts)  # of each image
     rng = np.random.default_rng(seed)
@@ -54,10 +64,11 @@ def bootstrap_intervals(
         weights = np.bincount(drawn.ravel(), minlength=size * len(counts)).astype(np.float64)
         for values, statistic in zip(found, statistics, strict=True):
             values.append(statistic(distinct, weights.reshape(size, len(counts))))
-    return [_percentiles(np.concatenate(values), level) for values in found]
+    return [np.concatenate(values) for values in found]
 
 
-def _percentiles(values: Numbers, level: float) -> Interval:
+def percentile_interval(values: Numbers, level: float = LEVEL) -> Interval:
+    """The middle ``level`` of the values that are numbers; undefined where there are none."""
     values = np.sort(values[~np.isnan(values)])
     if not len(values):
         return UNDEFINED
