@@ -8,7 +8,11 @@ import pytest
 from scipy import stats
 
 from pinprick.metrics import bootstrap
-from pinprick.metrics.bootstrap import bootstrap_intervals
+from pinprick.metrics.bootstrap import (
+    bootstrap_intervals,
+    percentile_interval,
+    resampled_means,
+)
 from pinprick.metrics.estimate import Interval
 from pinprick.metrics.needed import Numbers, mean_needed, mean_over_fooled, median_needed
 from pinprick.metrics.summary_row import PerSeed, _over_seeds
@@ -84,3 +88,15 @@ def test_statistics_together_are_those_alone() -> None:
     )
     assert tripled == pytest.approx((3 * mean.low, 3 * mean.high))
     assert mean == bootstrap_interval(NEEDED, mean_needed)
+
+
+def test_resampled_means_give_the_interval_of_the_mean() -> None:
+    means = resampled_means(NEEDED, resamples=4000)
+    assert means.shape == (4000, 1)
+    expected = bootstrap_interval(NEEDED, mean_needed)
+    assert percentile_interval(means[:, 0]) == pytest.approx(tuple(expected), abs=0.06)
+    assert resampled_means(NEEDED + 1, resamples=4000) == pytest.approx(means + 1)
+
+
+def test_the_means_of_one_image_have_no_resamples() -> None:
+    assert np.isnan(resampled_means(np.array([[3.0]]), resamples=5)).all()

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from pinprick.metrics.optimality import (
     area_under_curve,
     best_per_image,
+    excess_units,
+    largest_excess,
     largest_needed,
     optimality,
     trapezoid_optimality,
@@ -21,7 +23,7 @@ BEST = [0.0, 2.0, 4.0, 6.0, 8.0]
 
 
 def exact(needed: list[float], best: list[float]) -> float:
-    return float(optimality(np.array(needed, float), np.array(best, float))[0])
+    return optimality(np.array(needed, float), np.array(best, float))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_both_forms_by_hand(needed: list[float], by_hand: float, published: floa
 def test_the_trapezoid_comes_near_the_exact_form_where_there_are_many_images() -> None:
     best = np.random.default_rng(0).integers(1, 60, 2000).astype(float)
     failed = np.where(np.arange(2000) % 10 < 3, INF, best)
-    assert float(optimality(failed, best)[0]) == pytest.approx(0.7, abs=0.02)
+    assert optimality(failed, best) == pytest.approx(0.7, abs=0.02)
     assert trapezoid_optimality(failed, best) == pytest.approx(0.7, abs=0.02)
     assert trapezoid_optimality(best, best) == 1
 
@@ -79,12 +81,12 @@ def test_images_that_no_attack_fooled_are_no_ones_fault() -> None:
 
 def test_the_area_is_that_below_the_steps() -> None:
     needed = np.array([0, 2, 2, 5, INF])
-    assert area_under_curve(needed, 5)[0] == pytest.approx((2 + 2 + 5 + 5) / 5)
+    assert area_under_curve(needed, 5) == pytest.approx((2 + 2 + 5 + 5) / 5)
     steps = sum(robust_accuracy(needed, range(5)))  # of width 1 each
-    assert area_under_curve(needed, 5)[0] == pytest.approx(steps)
-    assert math.isnan(area_under_curve(np.array([]), 5)[0])
-    assert area_under_curve(np.array([INF, INF]), 7)[0] == 7
-    assert area_under_curve(np.array([0.0]), 7)[0] == 0
+    assert area_under_curve(needed, 5) == pytest.approx(steps)
+    assert math.isnan(area_under_curve(np.array([]), 5))
+    assert area_under_curve(np.array([INF, INF]), 7) == 7
+    assert area_under_curve(np.array([0.0]), 7) == 0
 
 
 def test_the_best_per_image_over_attacks() -> None:
@@ -94,12 +96,10 @@ def test_the_best_per_image_over_attacks() -> None:
     assert largest_needed(np.array([INF])) == 0
 
 
-def test_resamples_weigh_images() -> None:
-    needed, best = np.array([4.0, 6.0, INF]), np.array([2.0, 6.0, 6.0])
-    weights = np.array([[1.0, 1, 1], [2, 0, 1], [0, 2, 1]])
-    # the excess over the best is 2 per draw of the first image, and at most 4
-    assert optimality(needed, best, weights)[:2] == pytest.approx([0.5, 0.5])
-    assert math.isnan(optimality(needed, best, weights)[2])
+def test_excess_is_counted_up_to_what_the_hardest_image_needs() -> None:
+    best = np.array([0, 2, 6, INF])
+    assert excess_units(np.array([0, 5, INF, INF]), best).tolist() == [0, 3, 0, 0]
+    assert largest_excess(best).tolist() == [0, 4, 0, 0]
 
 
 counts = st.sampled_from([1.0, 2.0, 3.0, 9.0, INF])
@@ -113,7 +113,7 @@ def test_optimality_is_between_zero_and_one(table: list[list[float]]) -> None:
     runs = np.array(table)
     best = best_per_image(list(runs))
     for run in runs:
-        found = float(optimality(run, best)[0])
+        found = optimality(run, best)
         assert math.isnan(found) or -1e-9 <= found <= 1 + 1e-9
-    perfect = float(optimality(best, best)[0])
+    perfect = optimality(best, best)
     assert math.isnan(perfect) or perfect == pytest.approx(1)

@@ -1,9 +1,10 @@
 """Bootstrap intervals over images."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pinprick.metrics.estimate import LEVEL, UNDEFINED, Interval
 from pinprick.metrics.needed import Numbers
@@ -39,32 +40,43 @@ def bootstrap_intervals(
         The bounds, each the value of a resample; undefined with fewer than two images, or where no
         resample has a value.
     """
-    return [
-        percentile_interval(values, level)
-        for values in resampled(numbers, statistics, resamples=resamples, seed=seed)
-    ]
-
-
-def resampled(
-    numbers: Numbers, statistics: Sequence[Statistic], *, resamples: int = RESAMPLES, seed: int = 0
-) -> list[Numbers]:
-    """The value of each statistic in every resample; NaN with fewer than two images."""
     n = numbers.shape[1]
     if n < 2:
-        return [np.full(resamples, np.nan) for _ in statistics]
+        return [UNDEFINED] * len(statistics)
     distinct, counts = np.unique(numbers, axis=1, return_counts=True)
     column = np.repeat(np.arange(len(counts)), counts)  # of each image
+    found: list[list[Numbers]] = [[] for _ in statistics]
+    for weights in _draw(column, resamples, seed):
+        for values, statistic in zip(found, statistics, strict=True):
+            values.append(statistic(distinct, weights))
+    return [percentile_interval(np.concatenate(values), level) for values in found]
+
+
+def resampled_means(numbers: Numbers, *, resamples: int, seed: int = 0) -> Numbers:
+    """The mean of each row of ``numbers`` in every resample, one row per resample.
+
+    Equal numbers of images give equal draws: rows of several calls can be compared and averaged.
+    NaN with fewer than two images.
+    """
+    n = numbers.shape[1]
+    if n < 2:
+        return np.full((resamples, len(numbers)), np.nan)
+    return np.concatenate(
+        [weights @ numbers.T / n for weights in _draw(np.arange(n), resamples, seed)]
+    )
+
+
+def _draw(column: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Numbers]:
+    """How often each column is drawn, one row per resample; ``column`` has that of each image."""
+    n, columns = len(column), int(column[-1]) + 1
     rng = np.random.default_rng(seed)
     at_once = max(1, _AT_ONCE // n)
-    found: list[list[Numbers]] = [[] for _ in statistics]
     for start in range(0, resamples, at_once):
         size = min(at_once, resamples - start)
         drawn = column[rng.integers(n, size=(size, n), dtype=np.int32)]
-        drawn += len(counts) * np.arange(size)[:, None]
-        weights = np.bincount(drawn.ravel(), minlength=size * len(counts)).astype(np.float64)
-        for values, statistic in zip(found, statistics, strict=True):
-            values.append(statistic(distinct, weights.reshape(size, len(counts))))
-    return [np.concatenate(values) for values in found]
+        drawn += columns * np.arange(size)[:, None]
+        weights = np.bincount(drawn.ravel(), minlength=size * columns).astype(np.float64)
+        yield weights.reshape(size, columns)
 
 
 def percentile_interval(values: Numbers, level: float = LEVEL) -> Interval:

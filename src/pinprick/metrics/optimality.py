@@ -7,11 +7,12 @@ Optimality is 1 where an attack matches the best on every image, and 0 where it 
 fewer units than the hardest image needs. It is from AttackBench (Cinà, Rony et al., AAAI 2025).
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from pinprick.metrics.needed import Numbers, mean_needed
+from pinprick.metrics.needed import Numbers
 
 
 def best_per_image(needed: Sequence[Numbers]) -> Numbers:
@@ -25,40 +26,44 @@ def largest_needed(best: Numbers) -> float:
     return float(best[np.isfinite(best)].max(initial=0.0))
 
 
-def area_under_curve(needed: Numbers, budget: float, weights: Numbers | None = None) -> Numbers:
+def area_under_curve(needed: Numbers, budget: float) -> float:
     """Area under robust accuracy against changed units, from 0 to ``budget``.
 
     Robust accuracy is a step function, so this is exactly the mean of ``min(needed, budget)``.
+    """
+    return float(np.minimum(needed, budget).mean()) if len(needed) else math.nan
+
+
+def excess_units(needed: Numbers, best: Numbers) -> Numbers:
+    """Units per image beyond the best, as far as the largest entry of ``best``.
 
     Args:
-        needed: Units per image.
-        budget: Where the area ends.
-        weights: How often each image counts, one row per resample; None for once each.
-
-    Returns:
-        One number per row of ``weights``; NaN where there are no images.
+        needed: Units per image, nowhere below ``best``; or one row per run.
+        best: The fewest units per image over all attacks.
     """
-    return mean_needed(np.minimum(needed, budget), weights)
+    budget = largest_needed(best)
+    excess: Numbers = np.minimum(needed, budget) - np.minimum(best, budget)
+    return excess
 
 
-def optimality(needed: Numbers, best: Numbers, weights: Numbers | None = None) -> Numbers:
-    """The exact optimality of an attack, from areas up to the largest entry of ``best``.
+def largest_excess(best: Numbers) -> Numbers:
+    """The excess of an attack that fails on every image that is correct before it."""
+    return excess_units(np.where(best > 0, np.inf, 0.0), best)
+
+
+def optimality(needed: Numbers, best: Numbers) -> float:
+    """The exact optimality: one minus the mean excess over the largest mean excess.
 
     Args:
         needed: Units per image, nowhere below ``best``.
         best: The fewest units per image over all attacks.
-        weights: As in ``area_under_curve``. The area ends at the same budget in all resamples.
 
     Returns:
-        One number per row of ``weights``. NaN where no attack could do worse than the best: all
-        images that were fooled need the same number of units, or no image was fooled.
+        NaN where no attack could do worse than the best: all images that were fooled need the same
+        number of units, or no image was fooled.
     """
-    budget = largest_needed(best)
-    worst = np.where(needed > 0, budget, 0.0)  # every attack on a correct image fails
-    least = area_under_curve(best, budget, weights)
-    return _share(
-        area_under_curve(needed, budget, weights) - least, mean_needed(worst, weights) - least
-    )
+    largest = float(largest_excess(best).sum())
+    return 1 - float(excess_units(needed, best).sum()) / largest if largest > 0 else math.nan
 
 
 def trapezoid_optimality(needed: Numbers, best: Numbers) -> float:
@@ -69,20 +74,14 @@ def trapezoid_optimality(needed: Numbers, best: Numbers) -> float:
     too high, and it can exceed 1.
     """
     if not len(needed):
-        return float("nan")
+        return math.nan
     budget = largest_needed(best)
     least = _trapezoid(best, budget)
-    worst = budget * float((needed > 0).mean())
-    return float(_share(np.array(_trapezoid(needed, budget) - least), np.array(worst - least)))
+    largest = budget * float((needed > 0).mean()) - least
+    return 1 - (_trapezoid(needed, budget) - least) / largest if largest > 1e-9 else math.nan
 
 
 def _trapezoid(needed: Numbers, budget: float) -> float:
     units, counts = np.unique(np.minimum(needed, budget), return_counts=True)
     correct = 1 - counts.cumsum() / len(needed)
     return float(((correct[1:] + correct[:-1]) / 2 * np.diff(units)).sum())
-
-
-def _share(excess: Numbers, largest: Numbers) -> Numbers:
-    """One minus the ratio; NaN where ``largest`` is zero, apart from rounding."""
-    defined = largest > 1e-9
-    return 1 - np.divide(excess, largest, out=np.full_like(excess, np.nan), where=defined)

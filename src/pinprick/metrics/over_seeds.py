@@ -1,8 +1,11 @@
 """Mean and standard deviation over seeds. The best seed is never reported."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
@@ -12,3 +15,12 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
         return float("nan"), float("nan")
     spread = len(numbers) > 1 and bool(np.isfinite(numbers).all())
     return float(numbers.mean()), float(numbers.std(ddof=1)) if spread else float("nan")
+
+
+def by_seed(per_group: Mapping[Any, Sequence[T]]) -> list[list[T]]:
+    """One entry per group for each seed, in order: never the best of several seeds.
+
+    A group with fewer seeds than others counts with the same ones again.
+    """
+    most = max((len(seeds) for seeds in per_group.values()), default=0)
+    return [[seeds[j % len(seeds)] for seeds in per_group.values()] for j in range(most)]
