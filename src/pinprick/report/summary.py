@@ -1,18 +1,15 @@
 """The summary per attack: what a paper's table holds, as text, Markdown, LaTeX or CSV."""
 
-import csv
-import io
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from pinprick.metrics.estimate import Estimate
 from pinprick.metrics.outcomes import Outcomes
 from pinprick.metrics.paired_attacks import PairedTest, compare_pairs
 from pinprick.metrics.summary_row import SummaryRow, summarise_runs
 from pinprick.metrics.wrong_before import many_wrong
+from pinprick.report.csv_text import csv_text
 from pinprick.report.row import plain
 from pinprick.report.summary_tables import explain_tables, needed_table, rates_table, tests_table
 from pinprick.report.text_table import TextTable, fill
@@ -48,12 +45,7 @@ class Summary:
 
     def csv(self) -> str:
         """The rows with every number in full; intervals are columns ``_low`` and ``_high``."""
-        lines = [_flat(row) for row in self.rows]
-        file = io.StringIO()
-        writer = csv.DictWriter(file, fieldnames=list(lines[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
-        return file.getvalue().rstrip("\n")
+        return csv_text(self.rows)
 
     def formatted(self, form: Format) -> str:
         """The summary in one of the formats, by name."""
@@ -146,21 +138,3 @@ def _of_result(result: AttackResult) -> Outcomes:
         backwards=result.backwards.cpu().numpy(),
         seconds=result.seconds,
     )
-
-
-def _flat(row: SummaryRow) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in vars(row).items():
-        if isinstance(value, Estimate):
-            flat |= {
-                key: value.value,
-                f"{key}_low": value.low,
-                f"{key}_high": value.high,
-                f"{key}_deviation": value.deviation,
-            }
-        else:
-            flat[key] = value
-    return {
-        key: "" if isinstance(value, float) and math.isnan(value) else value
-        for key, value in flat.items()
-    }
