@@ -101,7 +101,6 @@ def test_transfer_is_over_images_that_both_classify_correctly() -> None:
     found = transfer(source, labels, None, clean, after)
     assert found.fooled == (2, 3)
     assert found.floor == (1, 4)
-    assert found.interval.low < 2 / 3 < found.interval.high
     targeted = transfer(source, labels, np.full(5, 2), clean, after)
     assert targeted.fooled == (1, 3)
 
@@ -111,7 +110,6 @@ def test_transfer_where_no_image_is_correct_for_both() -> None:
     found = transfer(np.array([True]), labels, None, wrong, wrong)
     assert math.isnan(found.fooled.rate)
     assert found.floor.rate == 1
-    assert math.isnan(found.interval.low)
 
 
 def between(low: float, high: float) -> Estimate:

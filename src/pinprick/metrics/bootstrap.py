@@ -73,10 +73,11 @@ def _draw(column: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Numb
     at_once = max(1, _AT_ONCE // n)
     for start in range(0, resamples, at_once):
         size = min(at_once, resamples - start)
-        drawn = column[rng.integers(n, size=(size, n), dtype=np.int32)]
-        drawn += columns * np.arange(size)[:, None]
-        weights = np.bincount(drawn.ravel(), minlength=size * columns).astype(np.float64)
-        yield weights.reshape(size, columns)
+        weights = np.empty((size, columns))
+        drawn = rng.integers(n, size=(size, n), dtype=np.int32)
+        for row, images in zip(weights, drawn, strict=True):  # one row at a time stays in the cache
+            row[:] = np.bincount(column[images], minlength=columns)
+        yield weights
 
 
 def percentile_interval(values: Numbers, level: float = LEVEL) -> Interval:

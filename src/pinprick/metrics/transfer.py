@@ -5,9 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pinprick.metrics.estimate import Interval
 from pinprick.metrics.fooling_rates import Share
-from pinprick.metrics.wilson import wilson_interval
 
 Classes = NDArray[np.int64]
 
@@ -26,10 +24,6 @@ class Transfer:
 
     fooled: Share
     floor: Share
-
-    @property
-    def interval(self) -> Interval:
-        return wilson_interval(*self.fooled)
 
 
 def transfer(

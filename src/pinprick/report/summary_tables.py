@@ -22,8 +22,8 @@ def rates_table(rows: Sequence[SummaryRow]) -> TextTable:
             row.attack,
             *(getattr(row, name) for name in extra),
             f"{row.correct} of {row.images}",
-            _percent(row.fooling_rate),
-            f"{_number(row.forwards, whole=True)} + {_number(row.backwards, whole=True)}",
+            percent_text(row.fooling_rate),
+            f"{number_text(row.forwards, whole=True)} + {number_text(row.backwards, whole=True)}",
             f"{row.seconds:.3g}",
         )
         for row in rows
@@ -36,9 +36,9 @@ def needed_table(rows: Sequence[SummaryRow], unit: Unit) -> TextTable:
     cells = [
         (
             row.attack,
-            _with_interval(getattr(row, f"median_{unit}"), whole=True),
-            _with_interval(getattr(row, f"mean_{unit}")),
-            _with_interval(getattr(row, f"mean_{unit}_fooled")),
+            with_interval(getattr(row, f"median_{unit}"), whole=True),
+            with_interval(getattr(row, f"mean_{unit}")),
+            with_interval(getattr(row, f"mean_{unit}_fooled")),
         )
         for row in rows
     ]
@@ -86,25 +86,33 @@ def explain_tables(rows: Sequence[SummaryRow], pairs: Sequence[PairedTest]) -> s
     return " ".join(sentences)
 
 
-def _with_interval(estimate: Estimate, *, whole: bool = False) -> str:
-    """For instance "3.40 ± 0.20 [2.90, 4.10]"; whole numbers without decimals if ``whole``."""
+def with_interval(estimate: Estimate, *, whole: bool = False, digits: int | None = None) -> str:
+    """For instance "3.40 ± 0.20 [2.90, 4.10]"; whole numbers without decimals if ``whole``.
+
+    Numbers have so many ``digits`` behind the point, or about three in all.
+    """
     value, low, high, spread = (
-        _number(number, whole=whole)
+        number_text(number, whole=whole) if digits is None else decimal_text(number, digits)
         for number in (estimate.value, estimate.low, estimate.high, estimate.deviation)
     )
     over_seeds = "" if math.isnan(estimate.deviation) else f" ± {spread}"
     return f"{value}{over_seeds}" + ("" if math.isnan(estimate.low) else f" [{low}, {high}]")
 
 
-def _percent(rate: Estimate) -> str:
-    """For instance "98.0 % [96.9, 98.7]"."""
+def percent_text(rate: Estimate) -> str:
+    """For instance "98.0 % [96.9, 98.7]", or "98.0 %" without an interval."""
     if math.isnan(rate.value):
         return "-"
     spread = "" if math.isnan(rate.deviation) else f" ± {100 * rate.deviation:.1f}"
-    return f"{100 * rate.value:.1f}{spread} % [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
+    interval = "" if math.isnan(rate.low) else f" [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
+    return f"{100 * rate.value:.1f}{spread} %{interval}"
 
 
-def _number(number: float, *, whole: bool) -> str:
+def decimal_text(number: float, digits: int) -> str:
+    return "-" if math.isnan(number) else f"{number:.{digits}f}"
+
+
+def number_text(number: float, *, whole: bool) -> str:
     """About three digits."""
     if math.isnan(number):
         return "-"
