@@ -55,7 +55,7 @@ def test_an_incomplete_attack_is_shown_and_not_ranked() -> None:
     assert (last.attack, last.rank, last.done, last.expected) == ("partial", None, 3, 5)
     assert last.images == 3
     assert [line.rank for line in board.attacks[:-1]] == [1, 1]
-    assert board.stated == ("a", "b")
+    assert board.groups[0].stated == ("a", "b")
     assert "3 of 5" in board.text()
     assert "not ranked" in board.text()
 
@@ -82,7 +82,7 @@ def test_images_that_one_attack_has_leave_the_others_incomplete() -> None:
     rows = frame(cell("a", BEST), cell("b", BEST), cell("a", [3, 3], model="other"))
     board = leaderboard(rows)
     assert [(line.attack, line.rank) for line in board.attacks] == [("a", 1), ("b", None)]
-    assert (board.tasks, board.images) == (2, 7)
+    assert (board.groups[0].tasks, board.groups[0].images) == (2, 7)
     chosen = leaderboard(rows, where={"model": ["net"]})
     assert [line.rank for line in chosen.attacks] == [1, 1]
 
@@ -203,7 +203,7 @@ def test_stated_attacks_are_those_of_both_boards() -> None:
     rows = frame(cell("a", BEST), cell("b", BEST), cell("c", [0, 1, 1, 1, 1]))
     board = leaderboard(rows, attacks=["a", "b"])
     assert [line.attack for line in board.attacks] == ["a", "b"]
-    assert board.stated == ("a", "b")
+    assert board.groups[0].stated == ("a", "b")
     assert line_of(board, "a").optimality.value == 1
     assert leaderboard(rows, attacks=["a"]).attacks[0].images == 5
     with pytest.raises(UnknownName, match="did you mean"):
@@ -287,7 +287,7 @@ def test_details_by_hand() -> None:
         cell("a", needed, first_success_forwards=firsts, forwards=[0, 30, 30, 30, 30]),
         cell("b", needed),
     )
-    (details,) = leaderboard(rows, details=True, baseline="a").details
+    (details,) = leaderboard(rows, details=True, baseline="a").groups[0].details
     first, second = details.lines
     assert first.of_all.value == 0.8
     assert [first.at[k].value for k in (10, 24, 50, 100)] == [0.5, 0.5, 0.75, 0.75]
@@ -306,7 +306,7 @@ def test_details_by_hand() -> None:
 def test_queries_are_unknown_without_a_trace() -> None:
     rows = frame(cell("a", BEST, first_success_forwards=[None] * 5), cell("b", BEST))
     board = leaderboard(rows, details=True)
-    assert all(map(math.isnan, board.details[0].lines[0].within.values()))
+    assert all(map(math.isnan, board.groups[0].details[0].lines[0].within.values()))
     assert "100 forwards" in board.text()
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pinprick.cli import bench_stores, options
+from pinprick.cli import bench_show, bench_stores, options
 from pinprick.cli.console import Console, print_json, print_table
 from pinprick.errors import BadInput
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _MOST = 3  # damaged files that a message names
 
 app = typer.Typer(rich_markup_mode=None, help="Run plans of attacks on models; rows go to a store.")
+app.command("show")(bench_show.main)
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A TOML file; docs/benchmark.md.")]
 StoreFolder = Annotated[

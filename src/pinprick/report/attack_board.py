@@ -32,6 +32,7 @@ class AttackLine:
     Attributes:
         rank: Shared by attacks whose intervals overlap; None where the attack is not ranked.
         attack: Its name.
+        data, goal: What the models are attacked on, and the kind of goal.
         optimality: The mean over tasks, with the bootstrap interval over images.
         trapezoid: The same by the trapezoid rule of AttackBench's code.
         fooling_rate: Of the images that were correct before the attack; the mean over tasks.
@@ -47,6 +48,8 @@ class AttackLine:
 
     rank: int | None
     attack: str
+    data: str
+    goal: str
     optimality: Estimate
     trapezoid: float
     fooling_rate: Estimate
@@ -63,14 +66,16 @@ class AttackLine:
     errors: int
 
 
-def attack_lines(store: StoreRuns, covered: Mapping[str, Coverage], unit: Unit) -> list[AttackLine]:
+def attack_lines(
+    store: StoreRuns, covered: Mapping[str, Coverage], unit: Unit, *, data: str, goal: str
+) -> list[AttackLine]:
     """One line per attack: ranked ones from the best, then those that are not complete."""
     best = {task: _Best(store, task) for task in store.tasks}
     estimates = _optimalities(covered, best, unit)
     ranked = [name for name, one in covered.items() if one.complete and _known(estimates[name])]
     ranks = dict(zip(ranked, shared_ranks([estimates[name] for name in ranked]), strict=True))
     lines = [
-        _line(name, one, estimates[name], ranks.get(name), best, unit)
+        _line(name, data, goal, one, estimates[name], ranks.get(name), best, unit)
         for name, one in covered.items()
     ]
     return sorted(
@@ -150,6 +155,8 @@ def _mean_over_tasks(drawn: Sequence[Numbers]) -> Numbers:
 
 def _line(
     name: str,
+    data: str,
+    goal: str,
     covered: Coverage,
     estimate: Estimate,
     rank: int | None,
@@ -172,6 +179,8 @@ def _line(
     return AttackLine(
         rank=rank,
         attack=name,
+        data=data,
+        goal=goal,
         optimality=estimate,
         trapezoid=per_task(trapezoid).value,
         fooling_rate=per_task(of_correct),

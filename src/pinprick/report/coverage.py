@@ -54,4 +54,5 @@ def cover(store: StoreRuns, attack: str) -> Coverage:
             images[task] = shared
             runs[task] = tuple(by_seed[seed].on(shared) for seed in its_seeds)
     most = max((len(one) for one in seeds.values()), default=0)
-    return Coverage(images, runs, done, expected, store.errors.get(attack, 0), most)
+    errors = sum(count for (name, _), count in store.errors.items() if name == attack)
+    return Coverage(images, runs, done, expected, errors, most)

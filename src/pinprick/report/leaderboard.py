@@ -11,7 +11,7 @@ from pinprick.report.attack_board import RESAMPLES, AttackLine, attack_lines
 from pinprick.report.coverage import Coverage, cover
 from pinprick.report.csv_text import csv_text
 from pinprick.report.model_board import ModelLine, model_lines
-from pinprick.report.store_runs import StoreRuns, choose_cells, image_sizes, read_runs
+from pinprick.report.store_runs import choose_cells, image_sizes, read_runs
 from pinprick.report.summary_tables import decimal_text, number_text, percent_text, with_interval
 from pinprick.report.task_details import TaskDetails, task_details
 from pinprick.report.text_table import TextTable, fill
@@ -25,30 +25,45 @@ _NONE = "-"  # the rank of a line that is not ranked
 
 
 @dataclass(frozen=True, kw_only=True)
+class Group:
+    """Both boards of the models on some data with one kind of goal.
+
+    Attributes:
+        data, goal: What the models are attacked on, and the goal.
+        tasks: Number of tasks: models, and with random targets their seeds.
+        images: Number of images of all tasks.
+        attacks: One line per attack.
+        models: One line per task.
+        stated: The attacks whose worst case the models are under.
+        details: Every number on each task.
+    """
+
+    data: str
+    goal: str
+    tasks: int
+    images: int
+    attacks: tuple[AttackLine, ...]
+    models: tuple[ModelLine, ...]
+    stated: tuple[str, ...]
+    details: tuple[TaskDetails, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Leaderboard:
-    """Both boards of a store.
+    """The boards of a store.
 
     Attributes:
         unit: What is counted.
-        attacks: One line per attack.
-        models: One line per model, data and goal.
-        tasks, images: How many tasks, which are models with data and goal, and images there are.
-        stated: The attacks whose worst case the models are under.
+        groups: The boards by data and goal.
         rank_at: The number of units by which models are ranked.
         trapezoid: Whether tables show the optimality of AttackBench's code as well.
-        details: Every number on each task.
         transfers: The transfer matrix.
     """
 
     unit: Unit
-    attacks: tuple[AttackLine, ...]
-    models: tuple[ModelLine, ...]
-    tasks: int
-    images: int
-    stated: tuple[str, ...]
+    groups: tuple[Group, ...]
     rank_at: int
     trapezoid: bool = False
-    details: tuple[TaskDetails, ...] = ()
     transfers: Matrix = field(default_factory=dict)
 
     def text(self) -> str:
@@ -62,17 +77,34 @@ class Leaderboard:
         return self._blocks(TextTable.latex, "% {}".format)
 
     def csv(self) -> str:
-        """The board of attacks with every number in full."""
+        """The boards of attacks with every number in full."""
         return csv_text(self.attacks)
 
     def models_csv(self) -> str:
-        """The board of models with every number in full."""
+        """The boards of models with every number in full."""
         return csv_text(self.models)
 
     def __str__(self) -> str:
         return self.text()
 
-    def attack_table(self) -> TextTable:
+    @property
+    def attacks(self) -> list[AttackLine]:
+        """The lines of all groups."""
+        return [line for group in self.groups for line in group.attacks]
+
+    @property
+    def models(self) -> list[ModelLine]:
+        """The lines of all groups."""
+        return [line for group in self.groups for line in group.models]
+
+    def tables(self) -> list[TextTable]:
+        tables = []
+        for group in self.groups:
+            tables += [self._attack_table(group), self._model_table(group)]
+            tables += [table for one in group.details for table in one.tables()]
+        return [*tables, *([transfer_table(self.transfers)] if self.transfers else [])]
+
+    def _attack_table(self, group: Group) -> TextTable:
         extra = ("trapezoid",) if self.trapezoid else ()
         head = ("rank", "attack", "optimality", *extra, "fooling rate", "of all images")
         rows = [
@@ -89,51 +121,56 @@ class Leaderboard:
                 _NONE if math.isnan(line.seconds) else f"{line.seconds:.3g}",
                 _coverage(line),
             )
-            for line in self.attacks
+            for line in group.attacks
         ]
         head = (*head, f"median {self.unit}", "passes", "seconds", "coverage")
-        return TextTable(f"Attacks by optimality, in {self.unit}", head, rows)
+        models = len({(line.model, line.weights) for line in group.models})
+        caption = (
+            f"Attacks by optimality in {self.unit}: {group.data}, {_goal(group.goal)}, "
+            f"{models} model{'s' if models > 1 else ''}"
+        )
+        return TextTable(caption, head, rows)
 
-    def model_tables(self) -> list[TextTable]:
-        """One table per data and goal, since models are compared on the same images."""
-        groups = dict.fromkeys((line.data, line.goal) for line in self.models)
-        return [self._model_table(data, goal) for data, goal in groups]
-
-    def _model_table(self, data: str, goal: str) -> TextTable:
-        lines = [line for line in self.models if (line.data, line.goal) == (data, goal)]
-        names = [line.model for line in lines]
+    def _model_table(self, group: Group) -> TextTable:
+        weights: dict[str, set[str]] = {}
+        for line in group.models:
+            weights.setdefault(line.model, set()).add(line.weights)
+        seeded = len({line.goal for line in group.models}) > 1
         rows = [
             (
                 str(line.rank or _NONE),
                 line.model
-                if names.count(line.model) == 1
+                if len(weights[line.model]) == 1
                 else f"{line.model} ({line.weights[:8]})",
+                *((_goal(line.goal),) if seeded else ()),
                 percent_text(line.clean_accuracy),
                 *(percent_text(robust) for robust in line.robust_accuracy.values()),
                 f"{line.images:,} of {line.expected:,}",
             )
-            for line in lines
+            for line in group.models
         ]
-        ks = [f"at {k}" for k in lines[0].robust_accuracy]
-        caption = f"Models by robust accuracy at {self.rank_at} {self.unit}: {data}, {goal}"
-        return TextTable(caption, ("rank", "model", "clean", *ks, "images"), rows)
+        ks = [f"at {k}" for k in group.models[0].robust_accuracy]
+        caption = (
+            f"Models by robust accuracy at {self.rank_at} {self.unit}: {group.data}, "
+            f"{_goal(group.goal)}, worst case of {_names(group.stated)}"
+        )
+        goals = ("goal",) if seeded else ()
+        return TextTable(caption, ("rank", "model", *goals, "clean", *ks, "images"), rows)
 
     def explain(self) -> str:
         """What the tables are over, and what ranks, brackets and ± mean."""
-        several = f" of {self.tasks} models and goals" if self.tasks > 1 else ""
         sentences = [
-            f"An attack is ranked if it has all {self.images:,} images{several}.",
-            "Optimality is 1 for the fewest units of all attacks on every image, and 0 for none "
-            "fooled.",
+            "Optimality is 1 for an attack that needs the fewest units of all attacks on every "
+            "image.",
+            "Fooling rates are over correctly classified images, and over all images.",
             "Brackets are 95 % intervals: bootstrap over images "
             f"({RESAMPLES:,} resamples) for optimality, Wilson for robust accuracy.",
             "Lines whose intervals overlap share a rank.",
-            f"Models are under the worst case of {_names(self.stated)}.",
         ]
         if None in [*(line.rank for line in self.attacks), *(line.rank for line in self.models)]:
             sentences.append(
-                "A line with rank - is incomplete or undefined: its numbers are over the images "
-                "that it has, and it is not ranked."
+                "A line with rank - lacks images or has no optimality: its numbers are over the "
+                "images that it has, and it is not ranked."
             )
         seeds = max(line.seeds for line in self.attacks)
         if seeds > 1:
@@ -144,10 +181,7 @@ class Leaderboard:
         return " ".join(sentences)
 
     def _blocks(self, table: Callable[[TextTable], str], sentence: Callable[[str], str]) -> str:
-        tables = [self.attack_table(), *self.model_tables()]
-        tables += [table for one in self.details for table in one.tables()]
-        tables += [transfer_table(self.transfers)] if self.transfers else []
-        return "\n\n".join([*map(table, tables), sentence(self.explain())])
+        return "\n\n".join([*map(table, self.tables()), sentence(self.explain())])
 
 
 def leaderboard(
@@ -183,41 +217,49 @@ def leaderboard(
     store = read_runs(rows, cells, unit, best_so_far=best_so_far)
     if not store.runs:
         raise BadInput("every row that was chosen has an error; see pinprick bench status")
-    covered = {name: cover(store, name) for name in store.attacks}
-    lines = attack_lines(store, covered, unit)
-    stated = _stated(covered, all_of_them=attacks is not None)
+    if baseline is not None and baseline not in store.attacks:
+        raise UnknownName("attack in the store", baseline, store.attacks)
     every_k = sorted({*ks, rank_at})
+    sizes = image_sizes(rows, cells) if details else {}
+    kinds = dict.fromkeys((task.data, _kind(task.goal)) for task in store.tasks)
+    groups = []
+    for data, goal in kinds:
+        tasks = [task for task in store.tasks if (task.data, _kind(task.goal)) == (data, goal)]
+        part = store.part(tasks)
+        covered = {name: cover(part, name) for name in part.attacks}
+        stated = _stated(covered, all_of_them=attacks is not None)
+        found = (
+            task_details(part, covered, task, unit, every_k, size=sizes[task], baseline=baseline)
+            for task in (tasks if details else ())
+        )
+        groups.append(
+            Group(
+                data=data,
+                goal=goal,
+                tasks=len(tasks),
+                images=sum(map(len, part.images.values())),
+                attacks=tuple(attack_lines(part, covered, unit, data=data, goal=goal)),
+                models=tuple(model_lines(part, stated, unit, every_k, rank_at)),
+                stated=tuple(stated),
+                details=tuple(one for one in found if one is not None),
+            )
+        )
     return Leaderboard(
         unit=unit,
-        attacks=tuple(lines),
-        models=tuple(model_lines(store, stated, unit, every_k, rank_at)),
-        tasks=len(store.images),
-        images=sum(map(len, store.images.values())),
-        stated=tuple(stated),
+        groups=tuple(groups),
         rank_at=rank_at,
         trapezoid=trapezoid,
-        details=_details(rows, cells, store, covered, unit, every_k, baseline) if details else (),
         transfers=transfer_matrix(rows, cells) if transfer else {},
     )
 
 
-def _details(
-    rows: "pl.LazyFrame",
-    cells: "pl.DataFrame",
-    store: StoreRuns,
-    covered: Mapping[str, Coverage],
-    unit: Unit,
-    ks: Sequence[int],
-    baseline: str | None,
-) -> tuple[TaskDetails, ...]:
-    if baseline is not None and baseline not in store.attacks:
-        raise UnknownName("attack in the store", baseline, store.attacks)
-    sizes = image_sizes(rows, cells)
-    found = (
-        task_details(store, covered, task, unit, ks, size=sizes[task], baseline=baseline)
-        for task in store.images
-    )
-    return tuple(one for one in found if one is not None)
+def _kind(goal: str) -> str:
+    """The goal without the seed of random targets."""
+    return goal.partition(",")[0]
+
+
+def _goal(goal: str) -> str:
+    return goal.replace("_", " ")
 
 
 def _stated(covered: Mapping[str, Coverage], *, all_of_them: bool) -> dict[str, Coverage]:
@@ -234,4 +276,4 @@ def _coverage(line: AttackLine) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{len(names)} attacks ({first_few(names, 8)})"
+    return first_few(names, 4)

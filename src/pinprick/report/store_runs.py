@@ -119,15 +119,26 @@ class StoreRuns:
         attacks: Names of the attacks, with the settings in which those of one name differ.
         tasks: What is attacked, in order.
         runs: The runs by attack and task, and then by seed.
-        errors: Rows with an error, by attack.
+        errors: Rows with an error, by attack and task; 0 where all went well.
         images: All images of each task, also those with an error.
     """
 
     attacks: tuple[str, ...]
     tasks: tuple[Task, ...]
     runs: Mapping[tuple[str, Task], Seeds]
-    errors: Mapping[str, int]
+    errors: Mapping[tuple[str, Task], int]
     images: Mapping[Task, Indices]
+
+    def part(self, tasks: Sequence[Task]) -> "StoreRuns":
+        """The runs on some tasks, and the attacks that were run on them."""
+        attacks = {attack for attack, task in self.errors if task in tasks}
+        return StoreRuns(
+            tuple(sorted(attacks)),
+            tuple(tasks),
+            {key: runs for key, runs in self.runs.items() if key[1] in tasks},
+            {key: count for key, count in self.errors.items() if key[1] in tasks},
+            {task: images for task, images in self.images.items() if task in tasks},
+        )
 
 
 def choose_cells(
@@ -184,12 +195,12 @@ def read_runs(
         wanted.append(pl.col("steps").list.last().struct.field(unit).alias("fewest"))
     frame = rows.select(wanted).collect()
     found: dict[tuple[str, Task], dict[int, Run]] = {}
-    errors: dict[str, int] = {}
+    errors: dict[tuple[str, Task], int] = {}
     images: dict[Task, list[Indices]] = {}
     for label, task, seed, run, failed in _split(frame, unit, cells):
         if len(run.index):
             found.setdefault((label, task), {})[seed] = run
-        errors[label] = errors.get(label, 0) + len(failed)
+        errors[label, task] = errors.get((label, task), 0) + len(failed)
         images.setdefault(task, []).extend((run.index, failed))
     return StoreRuns(
         tuple(sorted(set(cells["name"]))),

@@ -1,0 +1,127 @@
+"""``pinprick bench show``: the leaderboard of a store."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pinprick.errors import BadInput
+
+
+class UnitName(StrEnum):
+    """What is counted."""
+
+    PIXELS = "pixels"
+    ELEMENTS = "elements"
+
+
+class Board(StrEnum):
+    """The board that --csv prints."""
+
+    ATTACKS = "attacks"
+    MODELS = "models"
+
+
+def main(
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The folder of finished cells.")],
+    unit: Annotated[UnitName, typer.Option(help="What is counted.")] = UnitName.PIXELS,
+    k: Annotated[
+        int, typer.Option("--k", min=0, help="Rank models by robust accuracy at so many units.")
+    ] = 10,
+    attacks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="The attacks on the boards, by name. By default all, and for models the worst "
+            "case of all that are ranked.",
+            show_default=False,
+        ),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=VALUE",
+            help="Only cells with this value, as in model=a,b or device=cpu; may be repeated.",
+        ),
+    ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Add all numbers per model, and paired tests.")
+    ] = False,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ATTACK",
+            help="Add speed-ups over this attack; implies --details.",
+            show_default=False,
+        ),
+    ] = None,
+    transfer: Annotated[
+        bool, typer.Option("--transfer", help="Add the transfer matrix, where victims judged.")
+    ] = False,
+    trapezoid: Annotated[
+        bool,
+        typer.Option(
+            "--trapezoid",
+            help="Show also the optimality as AttackBench's code computes it, for comparison.",
+        ),
+    ] = False,
+    best_so_far: Annotated[
+        bool,
+        typer.Option(
+            "--best-so-far",
+            help="Compare also with images that an attack saw and did not return (traced runs).",
+        ),
+    ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX, for booktabs.")] = False,
+    csv: Annotated[
+        Board | None,
+        typer.Option(help="Print one board as CSV, with every number in full.", show_default=False),
+    ] = None,
+) -> None:
+    """Print the leaderboard of a store.
+
+    Attacks are ranked by optimality: how near they come to the best of all attacks on every image.
+    Models are ranked by robust accuracy at k under the worst case of the attacks. An attack or a
+    model that lacks images is shown and not ranked. Lines whose 95 % intervals overlap share a
+    rank.
+    """
+    from pinprick.bench.store import Store
+    from pinprick.report.leaderboard import leaderboard
+
+    if markdown + latex + (csv is not None) > 1:
+        raise BadInput("give one of --markdown, --latex and --csv")
+    chosen = _read_where(where or [])
+    if not store.is_dir():
+        raise BadInput(f"there is no store {store}; pinprick bench run makes one")
+    board = leaderboard(
+        Store(store).scan(),
+        unit=unit.value,
+        rank_at=k,
+        attacks=None if attacks is None else [name.strip() for name in attacks.split(",")],
+        where=chosen,
+        best_so_far=best_so_far,
+        trapezoid=trapezoid,
+        details=details or baseline is not None,
+        baseline=baseline,
+        transfer=transfer,
+    )
+    if csv is not None:
+        typer.echo(board.csv() if csv is Board.ATTACKS else board.models_csv())
+    elif markdown or latex:
+        typer.echo(board.markdown() if markdown else board.latex())
+    else:
+        typer.echo(board.text())
+
+
+def _read_where(given: Sequence[str]) -> dict[str, list[str]]:
+    """``["model=a,b"]`` as ``{"model": ["a", "b"]}``."""
+    where: dict[str, list[str]] = {}
+    for text in given:
+        column, equals, values = text.partition("=")
+        if not (column and equals and values):
+            raise BadInput(f"--where takes column=value, as in device=cpu; got {text!r}")
+        where.setdefault(column.strip(), []).extend(map(str.strip, values.split(",")))
+    return where
