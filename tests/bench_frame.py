@@ -1,4 +1,4 @@
-"""Rows of a benchmark as ``Store.scan()`` gives them, from a few numbers per image."""
+"""Rows of a benchmark as ``Store.rows_and_cells`` gives them, from a few numbers per image."""
 
 import json
 import math
@@ -100,8 +100,10 @@ def cell(
     ]
 
 
-def frame(*cells: Sequence[Mapping[str, Any]]) -> pl.LazyFrame:
-    return pl.LazyFrame([row for rows in cells for row in rows], schema=_TYPES)
+def frame(*cells: Sequence[Mapping[str, Any]]) -> tuple[pl.LazyFrame, pl.DataFrame]:
+    """The rows and the cells."""
+    rows = pl.DataFrame([row for rows in cells for row in rows], schema=_TYPES)
+    return rows.drop(_CELL).lazy(), rows.select("cell", *_CELL).unique("cell")
 
 
 _CELL = list(_TYPES)[list(_TYPES).index("attack") :]

@@ -21,7 +21,7 @@ def line_of(board: Leaderboard, attack: str) -> AttackLine:
 
 
 def test_optimality_and_both_fooling_rates_by_hand() -> None:
-    board = leaderboard(frame(cell("best", BEST), cell("half", [0, 2, INF, INF, 8])))
+    board = leaderboard(*frame(cell("best", BEST), cell("half", [0, 2, INF, INF, 8])))
     best, half = board.attacks
     assert (best.attack, best.optimality.value) == ("best", 1.0)
     assert half.optimality.value == pytest.approx(0.5)
@@ -34,7 +34,7 @@ def test_optimality_and_both_fooling_rates_by_hand() -> None:
 
 
 def test_elements_are_counted_where_they_are_asked_for() -> None:
-    board = leaderboard(frame(cell("a", BEST), cell("b", [0, 4, 4, 8, 8])), unit="elements")
+    board = leaderboard(*frame(cell("a", BEST), cell("b", [0, 4, 4, 8, 8])), unit="elements")
     assert line_of(board, "a").median == 15
     assert line_of(board, "b").optimality.value == pytest.approx(2 / 3)
     assert "in elements" in board.text()
@@ -42,14 +42,14 @@ def test_elements_are_counted_where_they_are_asked_for() -> None:
 
 def test_overlapping_intervals_share_a_rank_and_others_do_not() -> None:
     strong, weak = [1.0] * 50 + [9.0] * 50, [8.0] * 50 + [9.0] * 50
-    board = leaderboard(frame(cell("a", strong), cell("b", strong), cell("c", weak)))
+    board = leaderboard(*frame(cell("a", strong), cell("b", strong), cell("c", weak)))
     assert [(line.attack, line.rank) for line in board.attacks] == [("a", 1), ("b", 1), ("c", 3)]
     assert line_of(board, "c").optimality.value == pytest.approx(1 / 8)
 
 
 def test_an_incomplete_attack_is_shown_and_not_ranked() -> None:
     board = leaderboard(
-        frame(cell("a", BEST), cell("b", [0, 4, 4, 8, 8]), cell("partial", [0, 2, 4]))
+        *frame(cell("a", BEST), cell("b", [0, 4, 4, 8, 8]), cell("partial", [0, 2, 4]))
     )
     last = board.attacks[-1]
     assert (last.attack, last.rank, last.done, last.expected) == ("partial", None, 3, 5)
@@ -62,41 +62,41 @@ def test_an_incomplete_attack_is_shown_and_not_ranked() -> None:
 
 def test_an_incomplete_attack_still_sets_the_best_per_image() -> None:
     both = cell("a", [4, 6, 8]), cell("b", [4, 6, 8])
-    assert line_of(leaderboard(frame(*both)), "a").optimality.value == 1
-    board = leaderboard(frame(*both, cell("partial", [2])))
+    assert line_of(leaderboard(*frame(*both)), "a").optimality.value == 1
+    board = leaderboard(*frame(*both, cell("partial", [2])))
     assert line_of(board, "a").optimality.value == pytest.approx(1 - 2 / 8)
 
 
 def test_an_error_is_a_missing_row_and_no_failure() -> None:
-    board = leaderboard(frame(cell("a", BEST), cell("b", [0, 2, "out of memory", 6, 8])))
+    board = leaderboard(*frame(cell("a", BEST), cell("b", [0, 2, "out of memory", 6, 8])))
     broken = line_of(board, "b")
     assert (broken.rank, broken.errors, broken.done, broken.expected) == (None, 1, 4, 5)
     assert broken.fooling_rate.value == 1
     assert "4 of 5, 1 errors" in board.text()
-    every = leaderboard(frame(cell("a", BEST), cell("b", BEST), cell("c", ["no"] * 5)))
+    every = leaderboard(*frame(cell("a", BEST), cell("b", BEST), cell("c", ["no"] * 5)))
     assert (line_of(every, "c").done, line_of(every, "c").errors) == (0, 5)
     assert "-" in every.text()
 
 
 def test_images_that_one_attack_has_leave_the_others_incomplete() -> None:
     rows = frame(cell("a", BEST), cell("b", BEST), cell("a", [3, 3], model="other"))
-    board = leaderboard(rows)
+    board = leaderboard(*rows)
     assert [(line.attack, line.rank) for line in board.attacks] == [("a", 1), ("b", None)]
     assert (board.groups[0].tasks, board.groups[0].images) == (2, 7)
-    chosen = leaderboard(rows, where={"model": ["net"]})
+    chosen = leaderboard(*rows, where={"model": ["net"]})
     assert [line.rank for line in chosen.attacks] == [1, 1]
 
 
 def test_parts_of_a_subset_are_joined() -> None:
     parts = cell("a", [0, 2]), cell("a", [4, 6, 8], first=2)
-    board = leaderboard(frame(parts[1], parts[0], cell("b", [0, 4, 4, 8, 8])))
+    board = leaderboard(*frame(parts[1], parts[0], cell("b", [0, 4, 4, 8, 8])))
     assert line_of(board, "a").optimality.value == 1
     assert line_of(board, "b").optimality.value == pytest.approx(2 / 3)
 
 
 def test_seeds_give_mean_and_deviation_and_never_the_best() -> None:
     seeds = cell("b", BEST, seed=0), cell("b", [0, 2, INF, INF, 8], seed=1)
-    board = leaderboard(frame(cell("a", BEST), *seeds))
+    board = leaderboard(*frame(cell("a", BEST), *seeds))
     line = line_of(board, "b")
     assert line.optimality.value == pytest.approx(0.75)
     assert line.optimality.deviation == pytest.approx(math.sqrt(0.125))
@@ -108,7 +108,7 @@ def test_seeds_give_mean_and_deviation_and_never_the_best() -> None:
 def test_a_seed_that_is_missing_on_one_model_makes_an_attack_incomplete() -> None:
     other: dict[str, Any] = {"model": "other"}
     board = leaderboard(
-        frame(
+        *frame(
             cell("a", BEST),
             cell("a", BEST, **other),
             cell("b", BEST, seed=0),
@@ -130,14 +130,14 @@ def test_each_seed_of_random_targets_is_a_goal_of_its_own() -> None:
             ("b", 1, [4, 9]),
         )
     ]
-    board = leaderboard(frame(*cells))
+    board = leaderboard(*frame(*cells))
     assert line_of(board, "a").optimality.value == 1  # seed 0 does not set the best of seed 1
     assert [line.goal for line in board.models] == ["random, seed 0", "random, seed 1"]
 
 
 def test_all_failed_all_skipped_and_one_image_have_no_optimality() -> None:
     for needed in ([INF, INF], [0, 0], [3]):
-        board = leaderboard(frame(cell("a", needed), cell("b", needed)))
+        board = leaderboard(*frame(cell("a", needed), cell("b", needed)))
         assert all(math.isnan(line.optimality.value) for line in board.attacks)
         assert all(line.rank is None for line in board.attacks)
         assert board.text()
@@ -147,7 +147,7 @@ def test_all_failed_all_skipped_and_one_image_have_no_optimality() -> None:
 def test_the_mean_over_models_leaves_out_those_without_optimality() -> None:
     other: dict[str, Any] = {"model": "other"}
     board = leaderboard(
-        frame(
+        *frame(
             cell("a", BEST),
             cell("b", [0, 2, INF, INF, 8]),
             cell("a", [INF, INF], **other),
@@ -162,7 +162,7 @@ def test_models_are_ranked_under_the_worst_case_of_all_attacks() -> None:
     strong: dict[str, Any] = {"model": "strong"}
     half = [5.0] * 50 + [INF] * 50
     board = leaderboard(
-        frame(
+        *frame(
             cell("a", half),
             cell("b", half[::-1]),
             cell("a", [0.0] * 10 + [12.0] * 90, **strong),
@@ -173,21 +173,21 @@ def test_models_are_ranked_under_the_worst_case_of_all_attacks() -> None:
     assert (first.model, first.rank, first.clean_accuracy.value) == ("strong", 1, 0.9)
     assert [first.robust_accuracy[k].value for k in (10, 24, 50, 100)] == [0.9, 0, 0, 0]
     assert (second.model, second.rank, second.robust_accuracy[10].value) == ("net", 2, 0)
-    at_50 = leaderboard(frame(cell("a", half), cell("b", half)), rank_at=7, ks=(3,))
+    at_50 = leaderboard(*frame(cell("a", half), cell("b", half)), rank_at=7, ks=(3,))
     assert list(at_50.models[0].robust_accuracy) == [3, 7]
     assert "at 7 pixels" in at_50.text()
 
 
 def test_the_worst_case_takes_one_seed_of_each_attack_at_a_time() -> None:
     seeds = [cell("b", needed, seed=seed) for seed, needed in enumerate(([5, INF], [INF, 5]))]
-    board = leaderboard(frame(cell("a", [INF, INF]), *seeds))
+    board = leaderboard(*frame(cell("a", [INF, INF]), *seeds))
     (model,) = board.models
     assert model.robust_accuracy[10].value == 0.5  # the best of both seeds would be 0
 
 
 def test_a_model_without_all_images_is_not_ranked() -> None:
     board = leaderboard(
-        frame(
+        *frame(
             cell("a", BEST),
             cell("b", BEST),
             cell("a", BEST[:2], model="small"),
@@ -201,13 +201,13 @@ def test_a_model_without_all_images_is_not_ranked() -> None:
 
 def test_stated_attacks_are_those_of_both_boards() -> None:
     rows = frame(cell("a", BEST), cell("b", BEST), cell("c", [0, 1, 1, 1, 1]))
-    board = leaderboard(rows, attacks=["a", "b"])
+    board = leaderboard(*rows, attacks=["a", "b"])
     assert [line.attack for line in board.attacks] == ["a", "b"]
     assert board.groups[0].stated == ("a", "b")
     assert line_of(board, "a").optimality.value == 1
-    assert leaderboard(rows, attacks=["a"]).attacks[0].images == 5
+    assert leaderboard(*rows, attacks=["a"]).attacks[0].images == 5
     with pytest.raises(UnknownName, match="did you mean"):
-        leaderboard(rows, attacks=["aa"])
+        leaderboard(*rows, attacks=["aa"])
 
 
 def test_attacks_of_one_name_are_told_apart_by_what_differs() -> None:
@@ -217,7 +217,7 @@ def test_attacks_of_one_name_are_told_apart_by_what_differs() -> None:
         cell("a", BEST, settings={"steps": 20, "eps": 1}, revision=2),
         cell("b", BEST, settings={"steps": 20}, max_forwards=100),
     )
-    assert {line.attack for line in leaderboard(rows).attacks} == {
+    assert {line.attack for line in leaderboard(*rows).attacks} == {
         "a steps=10 revision=1",
         "a steps=20 revision=1",
         "a steps=20 revision=2",
@@ -228,42 +228,42 @@ def test_attacks_of_one_name_are_told_apart_by_what_differs() -> None:
 def test_rows_that_are_there_twice_are_refused_until_some_are_chosen() -> None:
     rows = frame(cell("a", BEST), cell("a", BEST, device="cuda"), cell("b", BEST))
     with pytest.raises(BadInput, match="several rows for image 0 of some/test"):
-        leaderboard(rows)
-    assert len(leaderboard(rows, where={"device": ["cpu"]}).attacks) == 2
+        leaderboard(*rows)
+    assert len(leaderboard(*rows, where={"device": ["cpu"]}).attacks) == 2
     with pytest.raises(UnknownName, match="no device is called 'cdua'; did you mean cuda"):
-        leaderboard(rows, where={"device": ["cdua"]})
+        leaderboard(*rows, where={"device": ["cdua"]})
     with pytest.raises(UnknownName, match="no column of cells is called 'modle'"):
-        leaderboard(rows, where={"modle": ["net"]})
+        leaderboard(*rows, where={"modle": ["net"]})
     with pytest.raises(BadInput, match="no cell of the store has all"):
-        leaderboard(rows, where={"device": ["cuda"], "attack": ["b"]})
+        leaderboard(*rows, where={"device": ["cuda"], "attack": ["b"]})
 
 
 def test_data_that_changed_between_runs_is_refused() -> None:
     with pytest.raises(BadInput, match="the data changed between runs"):
-        leaderboard(frame(cell("a", BEST, data_hash="x"), cell("b", BEST, data_hash="y")))
+        leaderboard(*frame(cell("a", BEST, data_hash="x"), cell("b", BEST, data_hash="y")))
 
 
 def test_attacks_without_a_common_image_are_not_ranked() -> None:
-    board = leaderboard(frame(cell("a", BEST), cell("b", BEST, first=5)))
+    board = leaderboard(*frame(cell("a", BEST), cell("b", BEST, first=5)))
     assert [(line.done, line.expected, line.rank) for line in board.attacks] == [(5, 10, None)] * 2
     assert [line.rank for line in board.models] == [None]
 
 
 def test_rows_with_errors_alone_make_no_board() -> None:
     with pytest.raises(BadInput, match="every row that was chosen has an error"):
-        leaderboard(frame(cell("a", ["no"]), cell("b", ["no"])))
+        leaderboard(*frame(cell("a", ["no"]), cell("b", ["no"])))
 
 
 def test_the_best_so_far_counts_where_it_is_asked_for() -> None:
     seen = [[], [{"forwards": 1, "backwards": 0, "elements": 3, "pixels": 1}]]
     rows = frame(cell("a", [8, 4], steps=seen), cell("b", [8, 4]))
-    assert line_of(leaderboard(rows), "b").optimality.value == 1
-    best = line_of(leaderboard(rows, best_so_far=True), "b")
+    assert line_of(leaderboard(*rows), "b").optimality.value == 1
+    best = line_of(leaderboard(*rows, best_so_far=True), "b")
     assert best.optimality.value == pytest.approx(1 - 3 / 7)
 
 
 def test_every_format_has_the_same_lines() -> None:
-    board = leaderboard(frame(cell("a_b", BEST), cell("c", [0, 2, INF, INF, 8])))
+    board = leaderboard(*frame(cell("a_b", BEST), cell("c", [0, 2, INF, INF, 8])))
     assert "| 1 | a_b | 1.000 [1.000, 1.000] |" in board.markdown()
     assert r"1 & a\_b & 1.000 [1.000, 1.000] &" in board.latex()
     assert "trapezoid" not in board.text()
@@ -277,7 +277,7 @@ def test_every_format_has_the_same_lines() -> None:
 
 def test_the_published_form_is_shown_where_it_is_asked_for() -> None:
     rows = frame(cell("a", BEST), cell("b", [0, 2, INF, INF, 8]))
-    assert "trapezoid" in leaderboard(rows, trapezoid=True).text()
+    assert "trapezoid" in leaderboard(*rows, trapezoid=True).text()
 
 
 def test_details_by_hand() -> None:
@@ -287,7 +287,7 @@ def test_details_by_hand() -> None:
         cell("a", needed, first_success_forwards=firsts, forwards=[0, 30, 30, 30, 30]),
         cell("b", needed),
     )
-    (details,) = leaderboard(rows, details=True, baseline="a").groups[0].details
+    (details,) = leaderboard(*rows, details=True, baseline="a").groups[0].details
     first, second = details.lines
     assert first.of_all.value == 0.8
     assert [first.at[k].value for k in (10, 24, 50, 100)] == [0.5, 0.5, 0.75, 0.75]
@@ -300,12 +300,12 @@ def test_details_by_hand() -> None:
     assert details.rows[0].median_pixels.value == 20
     assert (details.pairs[0].images, details.pairs[0].p_pixels) == (4, 1)
     with pytest.raises(UnknownName, match="no attack in the store is called 'z'"):
-        leaderboard(rows, details=True, baseline="z")
+        leaderboard(*rows, details=True, baseline="z")
 
 
 def test_queries_are_unknown_without_a_trace() -> None:
     rows = frame(cell("a", BEST, first_success_forwards=[None] * 5), cell("b", BEST))
-    board = leaderboard(rows, details=True)
+    board = leaderboard(*rows, details=True)
     assert all(map(math.isnan, board.groups[0].details[0].lines[0].within.values()))
     assert "100 forwards" in board.text()
 
@@ -317,15 +317,15 @@ def test_the_transfer_matrix_by_hand() -> None:
         "victims_clean": [[0, 0], [0, 0], [0, 0], [1, 0]],
     }
     rows = frame(cell("a", [0, 3, 3, 3], **judged), cell("b", [0, 3, 3, 3]))
-    matrix = leaderboard(rows, transfer=True).transfers
+    matrix = leaderboard(*rows, transfer=True).transfers
     (line,) = matrix.values()
     assert list(matrix) == [("a", "net", "some/test", "untargeted")]
     assert line["other"][0].fooled == (1, 2)
     assert line["other"][0].floor == (1, 3)
     assert line["third"][0].fooled == (0, 3)
-    text = leaderboard(rows, transfer=True).text()
+    text = leaderboard(*rows, transfer=True).text()
     assert "50.0 % [9.5, 90.5] (33.3 %)" in text
-    assert leaderboard(frame(cell("b", BEST)), transfer=True).transfers == {}
+    assert leaderboard(*frame(cell("b", BEST)), transfer=True).transfers == {}
 
 
 def test_transfer_over_seeds_is_a_mean() -> None:
@@ -335,5 +335,5 @@ def test_transfer_over_seeds_is_a_mean() -> None:
         )
         for seed, after in enumerate(([[1], [0]], [[1], [1]]))
     ]
-    text = leaderboard(frame(*seeds), transfer=True).text()
+    text = leaderboard(*frame(*seeds), transfer=True).text()
     assert "75.0 ± 35.4 %" in text

@@ -175,14 +175,17 @@ class Store:
 
         Only metadata is checked here; ``damaged`` reads every row.
         """
+        rows, cells = self.rows_and_cells()
+        return rows.join(cells.lazy(), on="cell", how="left", maintain_order="left")
+
+    def rows_and_cells(self) -> "tuple[pl.LazyFrame, pl.DataFrame]":
+        """All rows, and apart from them one line per cell; ``cell`` joins the two."""
         polars = needed("polars")
         cells = self.cells()
         if not cells:
             raise BadInput(f"the store {self.folder} has no finished cells")
         rows = polars.scan_parquet([self.path(key) for key in cells], glob=False)
-        columns = polars.LazyFrame([_columns(key, cell) for key, (cell, _) in cells.items()])
-        joined: pl.LazyFrame = rows.join(columns, on="cell", how="left", maintain_order="left")
-        return joined
+        return rows, polars.DataFrame([_columns(key, cell) for key, (cell, _) in cells.items()])
 
     def _files(self) -> Iterator[Path]:
         for path in (self.folder / _CELLS).glob("*/*.parquet"):

@@ -186,6 +186,7 @@ class Leaderboard:
 
 def leaderboard(
     rows: "pl.LazyFrame",
+    cells: "pl.DataFrame",
     *,
     unit: Unit = "pixels",
     ks: Sequence[int] = KS,
@@ -201,7 +202,8 @@ def leaderboard(
     """Both boards from the rows of a store.
 
     Args:
-        rows: The rows of ``Store.scan()``.
+        rows: The rows of a store.
+        cells: Its cells; ``Store.rows_and_cells`` gives both.
         unit: Whether "pixels" or "elements" are counted.
         ks: Numbers of units at which robust accuracy is shown.
         rank_at: The number of units by which models are ranked.
@@ -213,7 +215,7 @@ def leaderboard(
         baseline: The attack against which the details have speed-ups.
         transfer: Whether to add the transfer matrix.
     """
-    cells = choose_cells(rows, where, attacks)
+    cells = choose_cells(cells, where, attacks)
     store = read_runs(rows, cells, unit, best_so_far=best_so_far)
     if not store.runs:
         raise BadInput("every row that was chosen has an error; see pinprick bench status")

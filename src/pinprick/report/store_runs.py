@@ -142,22 +142,22 @@ class StoreRuns:
 
 
 def choose_cells(
-    rows: "pl.LazyFrame",
+    cells: "pl.DataFrame",
     where: Mapping[str, Sequence[str]] | None = None,
     attacks: Sequence[str] | None = None,
 ) -> "pl.DataFrame":
-    """The cells among the rows of ``Store.scan()``, each with the ``name`` of its attack.
+    """Some of the cells of a store, each with the ``name`` of its attack.
 
     The seed decides random targets, so each seed is a goal of its own there, with one seed.
 
     Args:
-        rows: The rows, with the columns of their cells.
+        cells: The cells, as ``Store.rows_and_cells`` gives them.
         where: Values of columns of cells; other cells are left out.
         attacks: The attacks to choose, by name, with or without settings; None for all.
     """
     import polars as pl
 
-    cells = _choose(rows.select("cell", *CELL).unique("cell").collect(), where or {})
+    cells = _choose(cells.select("cell", *CELL, "victim_models"), where or {})
     labels = attack_labels(cells.select(ATTACK).unique().sort("attack", "settings").to_dicts())
     cells = cells.with_columns(
         name=pl.Series([labels[row] for row in cells.select(ATTACK).iter_rows()], dtype=pl.String)

@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 Matrix = dict[tuple[str, ...], dict[str, list[Transfer]]]  # source, victim, seed
 
 _SOURCE = ("name", "model", "data", "goal")
-_ROW = ("label", "target", "correct", "victims", "victims_clean")
+_ROW = ("label", "target", "correct", "victims", "victims_clean", "error")
 
 
 def transfer_matrix(rows: "pl.LazyFrame", cells: "pl.DataFrame") -> Matrix:
     """The transfer from every source to every victim, once per seed; empty without victims.
 
     Args:
-        rows: The rows of ``Store.scan()``.
+        rows: The rows.
         cells: The cells to read, as ``choose_cells`` gives them.
     """
     import polars as pl
 
-    judged = rows.select("cell", "victim_models", "error", *_ROW).filter(
-        (pl.col("victim_models").list.len() > 0)
-        & (pl.col("victims").list.len() == pl.col("victim_models").list.len())
-        & (pl.col("error") == "")
+    about = cells.select("cell", *_SOURCE, "seed", "victim_models").filter(
+        pl.col("victim_models").list.len() > 0
     )
-    about = cells.select("cell", *_SOURCE, "seed")
-    found = judged.collect().join(about, on="cell", maintain_order="left")
+    judged = rows.select("cell", *_ROW).filter(
+        pl.col("victims").list.len() > 0, pl.col("error") == ""
+    )
+    found = judged.drop("error").collect().join(about, on="cell", maintain_order="left")
     matrix: Matrix = {}
     groups = found.group_by(*_SOURCE, "seed", "victim_models", maintain_order=True)
     for (*source, _, victims), group in groups:
