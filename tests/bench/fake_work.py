@@ -83,6 +83,20 @@ class CountedWork:
         return rows_of(cell, **{name: [value] * 2 for name, value in more.items()}), origin
 
 
+class Unloadable:
+    """Work that can be sent, and not be loaded."""
+
+    def __call__(self, cell: Cell) -> Any:
+        raise NotImplementedError
+
+    def __reduce__(self) -> Any:
+        return (_refuse, ())
+
+
+def _refuse() -> None:
+    raise ImportError("the module is not there")
+
+
 class Warnings(Progress):
     """Prints the warnings of a run."""
 

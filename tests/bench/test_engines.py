@@ -5,19 +5,28 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from bench.fake_work import CountedWork, contents, fake_cell, fake_cells, starts, work
+from bench.fake_work import CountedWork, Unloadable, contents, fake_cell, fake_cells, starts, work
+from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
 from pinprick.bench.engines.processes import Processes
 from pinprick.bench.engines.run_cells import RunSummary, run_cells
 from pinprick.bench.engines.workers import Died, Share
+from pinprick.bench.plan_file import read_plan
+from pinprick.bench.rows import TIMES
+from pinprick.bench.run_cell import run_cell
 from pinprick.bench.store import Store
+from pinprick.cli import console
 from pinprick.errors import BadInput, Stopped, UnknownName
 from pinprick.jobs.progress import CellCount, Progress, ShowCells
+
+SMOKE = Path(__file__).parents[2] / "plans" / "smoke.toml"
 
 
 class Recorder(Progress):
@@ -45,7 +54,25 @@ def test_processes_give_the_rows_of_a_loop(tmp_path: Path) -> None:
     assert here.keys() == {cell.key for cell in cells}
 
 
-@pytest.mark.parametrize("engine", ["here", "processes"])
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["processes", "ray"])
+def test_attacks_on_a_network_have_the_same_rows_on_every_engine(
+    tmp_path: Path, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "ray":
+        pytest.importorskip("ray")
+        monkeypatch.setenv("RAY_ADDRESS", "local")
+        monkeypatch.setenv("PYTHONPATH", str(SMOKE.parent.parent / "src"))
+    cells, found = read_plan(SMOKE).cells(), []
+    for name in ("here", engine):
+        store = Store(tmp_path / name)
+        summary = run_cells(cells, store, partial(run_cell, loaded=Cache()), engine=name, workers=2)
+        assert (summary.finished, summary.failed) == (len(cells), 0)
+        found.append({key: table.drop_columns(TIMES) for key, table in contents(store).items()})
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("engine", ["here", pytest.param("processes", marks=pytest.mark.slow)])
 def test_finished_cells_are_not_run_again(tmp_path: Path, engine: Any) -> None:
     log = tmp_path / "log"
     cells = fake_cells(4, log=str(log))
@@ -113,6 +140,7 @@ def test_a_cell_that_kills_every_worker_ends_as_an_error(tmp_path: Path) -> None
     assert run_cells(cells, store, work, engine="processes").found == 4
 
 
+@pytest.mark.slow
 def test_a_worker_that_died_idle_is_replaced() -> None:
     pool = Processes(work, count=1, share=Share("cpu", 1))
     try:
@@ -191,12 +219,64 @@ def test_the_line_of_progress_has_rate_and_time_left() -> None:
     assert str(count) == "4 of 8 cells, 400 of 800 images, 2 images per second, 3 min left"
 
 
+def test_without_a_terminal_the_shell_prints_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = CellCount(
+        cells=2,
+        cells_done=0,
+        images=4,
+        images_done=0,
+        images_now=0,
+        seconds=1,
+        running=("GPU 1: x",),
+    )
+    with console.Console(quiet=False).show_cells() as show:
+        show(count)
+        assert capsys.readouterr().err == ""
+        monkeypatch.setattr(console, "_SILENCE", -1)
+        show(count)
+    assert capsys.readouterr().err == "0 of 2 cells, 0 of 4 images; GPU 1: x\n"
+
+
+@pytest.mark.slow
 def test_cells_of_several_devices_and_threads_have_their_own_workers(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     cells = [replace(cell, threads=1 + number) for number, cell in enumerate(fake_cells(2))]
     run_cells(cells, store, CountedWork(), engine="processes")
     threads = [store.read(cell.key)[2].column("threads")[0].as_py() for cell in cells]
     assert threads == [1, 2]
+
+
+def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    pool = Processes(work, count=None, share=Share("cuda", 1))
+    chosen = [pool._environment(slot)["CUDA_VISIBLE_DEVICES"] for slot in range(len(pool._slots))]
+    assert chosen == ["4", "6"]
+
+
+def test_cells_for_a_gpu_are_refused_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(BadInput, match="need a GPU"):
+        run_cells([replace(fake_cell(0), device="cuda")], Store(tmp_path), work, engine="processes")
+
+
+@pytest.mark.slow
+def test_a_process_whose_gpu_may_be_broken_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    log = tmp_path / "log"
+    cells = [fake_cell(0), fake_cell(1, raises="an illegal access"), fake_cell(2)]
+    cells = [
+        replace(cell, device="cuda", attack={**cell.attack, "log": str(log)}) for cell in cells
+    ]
+    run_cells(cells, Store(tmp_path / "store"), work, engine="processes")
+    first, second, third = (line.split()[1] for line in log.read_text().splitlines())
+    assert first == second != third
 
 
 def test_work_that_cannot_be_sent_is_refused(tmp_path: Path) -> None:
@@ -212,18 +292,6 @@ def test_a_worker_that_cannot_load_the_work_ends_the_run(tmp_path: Path) -> None
     with pytest.raises(BadInput, match=r"a worker process cannot load the work: .*not there"):
         run_cells(fake_cells(3), Store(tmp_path), Unloadable(), engine="processes", workers=1)
     assert time.monotonic() - start < 30
-
-
-class Unloadable:
-    def __call__(self, cell: Cell) -> Any:
-        raise NotImplementedError
-
-    def __reduce__(self) -> Any:
-        return (_refuse, ())
-
-
-def _refuse() -> None:
-    raise ImportError("the module is not there")
 
 
 def test_wrong_options_are_refused(tmp_path: Path) -> None:

@@ -12,8 +12,16 @@ from typing import Any
 
 import pytest
 
-from bench.fake_work import CountedWork, contents, fake_cell, fake_cells, rows_of, starts, work
-from pinprick.bench.cell import Cell
+from bench.fake_work import (
+    CountedWork,
+    Unloadable,
+    contents,
+    fake_cell,
+    fake_cells,
+    rows_of,
+    starts,
+    work,
+)
 from pinprick.bench.engines.run_cells import RunSummary, run_cells
 from pinprick.bench.store import Store
 from pinprick.errors import BadInput, MissingExtra
@@ -76,18 +84,6 @@ def test_an_exception_is_the_result_of_its_cell_on_ray(tmp_path: Path, cluster: 
 def test_work_that_ray_cannot_load_ends_the_run(tmp_path: Path, cluster: Any) -> None:
     with pytest.raises(BadInput, match=r"cannot load the work.*the module is not there"):
         run_cells(fake_cells(2), Store(tmp_path), Unloadable(), engine="ray")
-
-
-class Unloadable:
-    def __call__(self, cell: Cell) -> Any:
-        raise NotImplementedError
-
-    def __reduce__(self) -> Any:
-        return (_refuse, ())
-
-
-def _refuse() -> None:
-    raise ImportError("the module is not there")
 
 
 class NodeKiller(Progress):

@@ -196,7 +196,10 @@ def _gpus() -> list[str]:
     import torch
 
     chosen = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
-    return chosen or [str(number) for number in range(torch.cuda.device_count())]
+    found = chosen or [str(number) for number in range(torch.cuda.device_count())]
+    if not found:
+        raise BadInput("these cells need a GPU, and this machine has none that can be used")
+    return found
 
 
 def _cores() -> int:

@@ -133,5 +133,5 @@ def _own_signals() -> Iterator[None]:
     """Keep what SIGTERM does here; Ray sets its own way to end."""
     before = signal.getsignal(signal.SIGTERM)
     yield
-    if threading.current_thread() is threading.main_thread():
+    if before is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, before)

@@ -16,7 +16,7 @@ from pinprick.bench.engines.claims import Claims, in_share
 from pinprick.bench.engines.here import Here
 from pinprick.bench.engines.processes import Processes
 from pinprick.bench.engines.ray import RayWorkers
-from pinprick.bench.engines.workers import Died, Done, Raised, Share, Work, Workers, has_error
+from pinprick.bench.engines.workers import Died, Done, Raised, Share, Work, Workers
 from pinprick.bench.store import Store
 from pinprick.errors import BadInput, Stopped, UnknownName
 from pinprick.jobs.progress import CellCount, Progress, ShowCells
@@ -157,7 +157,7 @@ class _Run:
     def _is_done(self, cell: Cell) -> bool:
         if not self._store.has(cell):
             return False
-        return not (self._retry_errors and has_error(self._store.read(cell.key)[2]))
+        return not (self._retry_errors and self._store.failed(cell))
 
     def _end(self, outcome: Done | Raised | Died) -> list[Cell]:
         """Write what came of a cell; returns the cell if it is to be run again."""

@@ -27,7 +27,7 @@ class Done:
     @property
     def failed(self) -> bool:
         """Whether a row holds an error."""
-        return has_error(self.table)
+        return any(self.table.column("error").to_pylist())
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,3 @@ def attempt(work: Work, cell: Cell) -> Done | Raised:
         kind = "" if isinstance(error, PinprickError) else f"{type(error).__name__}: "
         return Raised(cell, f"{kind}{one_line(error)}", time.monotonic() - start)
     return Done(cell, table, origin)
-
-
-def has_error(table: "pa.Table") -> bool:
-    """Whether a row holds an error."""
-    return any(table.column("error").to_pylist())
