@@ -150,7 +150,8 @@ def _mean_over_tasks(drawn: Sequence[Numbers]) -> Numbers:
     stacked = np.stack(drawn)
     count = (~np.isnan(stacked)).sum(axis=0)
     undefined = np.full(stacked.shape[1], np.nan)
-    return np.divide(np.nansum(stacked, axis=0), count, out=undefined, where=count > 0)
+    means: Numbers = np.divide(np.nansum(stacked, axis=0), count, out=undefined, where=count > 0)
+    return means
 
 
 def _line(
