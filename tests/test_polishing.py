@@ -120,7 +120,7 @@ def test_counts_nothing_but_elements_and_pixels(
 ) -> None:
     result = dense(curved, images, curved_labels)
     unchecked: Any = inspect.unwrap(polish)  # the check of types that runs with the tests is off
-    line = r"^unit of polish must be one of 'elements', 'pixels', got 'places'$"
+    line = r"^unit must be one of 'elements', 'pixels', got 'places'$"
     with pytest.raises(BadInput, match=line):
         unchecked(result, curved, unit="places")
 

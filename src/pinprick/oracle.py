@@ -14,13 +14,14 @@ Ties go to the lower class, as in ``argmax``. The models here compute in multipl
 without rounding, so ties are exact and every batch size gives the same sums.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from pinprick.errors import BadInput, MissingExtra
 from pinprick.goal import Goal
+from pinprick.metrics.unit import Unit, check_unit
 from pinprick.model import Classifier
 from pinprick.types import Allowed, Images, PerImage
 
@@ -113,7 +114,7 @@ def fewest_for_target(
     images: Images,
     goal: Goal,
     *,
-    unit: Literal["elements", "pixels"] = "elements",
+    unit: Unit = "elements",
     allowed: Allowed | None = None,
     eps: float | None = None,
 ) -> PerImage:
@@ -122,6 +123,7 @@ def fewest_for_target(
     Needs SciPy and images of at most 48 elements. The target has to win by 0.0001, so that the
     solver's tolerance does not decide.
     """
+    check_unit(unit)
     if goal.targets is None:
         raise BadInput("fewest_for_target needs a goal with targets")
     if images[:1].numel() > MOST_ELEMENTS:

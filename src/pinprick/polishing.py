@@ -6,11 +6,11 @@ alone, so a mask that was kept stays kept.
 
 import time
 from dataclasses import replace
-from typing import Literal
 
 import torch
 
 from pinprick.errors import BadInput
+from pinprick.metrics.unit import Unit, check_unit
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.numerical_noise import guarded, largest_noise, with_noise
 from pinprick.parts.best import Best
@@ -20,7 +20,6 @@ from pinprick.problem import Problem
 from pinprick.random import Streams
 from pinprick.result import AttackResult, join
 from pinprick.run import final_logits
-from pinprick.settings import check_choice
 from pinprick.trace import Tracer
 from pinprick.types import Counts, Images, Logits
 
@@ -29,7 +28,7 @@ def polish(
     result: AttackResult,
     model: Classifier | Model,
     *,
-    unit: Literal["elements", "pixels"] = "elements",
+    unit: Unit = "elements",
     max_forwards: int | None = None,
 ) -> AttackResult:
     """``result`` with as few changed units as putting units back can reach.
@@ -44,7 +43,7 @@ def polish(
         unit: What is counted.
         max_forwards: Most passes per image; None to go on until no single unit can be removed.
     """
-    check_choice("unit of polish", unit, ("elements", "pixels"))
+    check_unit(unit)
     if max_forwards is not None and max_forwards < 1:
         raise BadInput(f"polish needs max_forwards >= 1, got {max_forwards}")
     classifier = as_classifier(model)

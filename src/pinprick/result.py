@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +14,8 @@ from pinprick.batch_rows import BatchRows
 from pinprick.errors import BadInput
 from pinprick.goal import Goal
 from pinprick.metrics.needed import Numbers
-from pinprick.metrics.robust_accuracy import robust_accuracy, robust_accuracy_curve
+from pinprick.metrics.robust_accuracy import read_budgets, robust_accuracy, robust_accuracy_curve
+from pinprick.metrics.unit import Unit, check_unit
 from pinprick.model import Classifier
 from pinprick.trace import Passes, Trace
 from pinprick.types import Counts, Images, Logits, Mask, PerImage, Rows
@@ -47,8 +49,6 @@ class Failure(StrEnum):
         except ValueError:
             return cls.NO_ANSWER
 
-
-Unit = Literal["elements", "pixels"]
 
 Computed = TypeVar("Computed", bound=Tensor)
 
@@ -238,9 +238,8 @@ class AttackResult(BatchRows):
         Returns:
             A share per budget, or one share where ``budgets`` is one number.
         """
-        several = [budgets] if isinstance(budgets, int) else budgets
-        shares = robust_accuracy(self._needed_or_wrong(unit), several)
-        return shares[0] if isinstance(budgets, int) else shares
+        shares = robust_accuracy(self._needed_or_wrong(unit), read_budgets(budgets))
+        return shares[0] if np.ndim(budgets) == 0 else shares
 
     def robust_accuracy_curve(self, unit: Unit = "pixels") -> list[tuple[int, float]]:
         """The budgets at which the robust accuracy falls, with its value from there on."""
@@ -248,6 +247,7 @@ class AttackResult(BatchRows):
 
     def _needed_or_wrong(self, unit: Unit) -> Numbers:
         """Needed units, 0 where the clean image counts as an error."""
+        check_unit(unit)
         needed = self.needed_pixels if unit == "pixels" else self.needed_elements
         finite = self.clean_logits.isfinite().all(dim=1)
         counted: Numbers = needed.masked_fill(~finite, 0.0).cpu().numpy()

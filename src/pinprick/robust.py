@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pinprick.attacks.card import Attack
 from pinprick.attacks.pgd import PGD
+from pinprick.metrics.unit import Unit, check_unit
 from pinprick.model import Classifier
 from pinprick.result import join
 from pinprick.run import attack_batches
@@ -23,7 +24,7 @@ def stay_correct(
     *,
     among: Mask | None = None,
     k: int | None = None,
-    unit: str = "elements",
+    unit: Unit = "elements",
     ids: Tensor | None = None,
     seed: int = 0,
     batch_size: int | None = None,
@@ -42,6 +43,7 @@ def stay_correct(
         seed: Of the random streams.
         batch_size: Images per batch; None to choose by their size.
     """
+    check_unit(unit)
     every = torch.ones(len(images), dtype=torch.bool, device=images.device)
     kept = every if among is None else among.clone()
     rows = kept.nonzero().squeeze(1)

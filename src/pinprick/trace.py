@@ -7,7 +7,6 @@ is better still. So one run shows how well the attack does with any smaller numb
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from pinprick.batch_rows import BatchRows
 from pinprick.goal import Goal
+from pinprick.metrics.unit import Unit, check_unit
 from pinprick.types import Counts, Logits, PerImage, Rows
 
 _SEVERAL = 2**18  # answers that are collected before they are processed
@@ -50,10 +50,9 @@ class Trace(BatchRows):
     def __len__(self) -> int:
         return len(self.steps)
 
-    def fewest_after(
-        self, forwards: int, unit: Literal["elements", "pixels"] = "pixels"
-    ) -> PerImage:
+    def fewest_after(self, forwards: int, unit: Unit = "pixels") -> PerImage:
         """Fewest changed units that fooled each image by then; infinite where none did."""
+        check_unit(unit)
         return self._lowest(getattr(self, unit), forwards)
 
     def margin_after(self, forwards: int) -> PerImage:

@@ -6,7 +6,8 @@ from itertools import chain
 import torch
 
 from pinprick.errors import BadInput
-from pinprick.result import AttackResult, Unit
+from pinprick.metrics.unit import Unit, check_unit
+from pinprick.result import AttackResult
 from pinprick.results_by_name import Results, by_name, same_images
 from pinprick.trace import Passes
 
@@ -23,6 +24,7 @@ def best_of(results: Results, unit: Unit = "pixels") -> AttackResult:
             an attack are further runs.
         unit: Whether "pixels" or "elements" are compared.
     """
+    check_unit(unit)
     runs = {
         name if len(group) == 1 else f"{name}, seed {run.seed}": run
         for name, group in by_name(results).items()

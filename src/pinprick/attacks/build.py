@@ -9,11 +9,12 @@ runs that code.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from pinprick.attacks import find_attack
 from pinprick.attacks.card import Attack
 from pinprick.errors import BadInput, UnknownName
+from pinprick.metrics.unit import Unit, check_unit
 from pinprick.settings import read_value, types_of
 
 
@@ -40,8 +41,9 @@ def build_quick(name: str) -> Attack:
     return build({"name": name, "preset": "quick"} if quick else name)
 
 
-def with_unit(attack: Attack, unit: Literal["elements", "pixels"]) -> Attack:
+def with_unit(attack: Attack, unit: Unit) -> Attack:
     """The attack counting this unit; the attack itself if its settings leave no choice."""
+    check_unit(unit)
     if attack.facts().unit is None or "unit" not in types_of(type(attack)):
         return attack
     return cast(Attack, replace(cast(Any, attack), unit=unit))

@@ -1,14 +1,12 @@
 """What one run of an attack gave, one entry per image: all that the summary needs."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pinprick.metrics.needed import Numbers
-
-Unit = Literal["elements", "pixels"]
+from pinprick.metrics.unit import Unit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,8 +7,9 @@ from itertools import combinations
 import numpy as np
 
 from pinprick.metrics.needed import Numbers
-from pinprick.metrics.outcomes import Outcomes, Unit
+from pinprick.metrics.outcomes import Outcomes
 from pinprick.metrics.paired_tests import holm, mcnemar, wilcoxon
+from pinprick.metrics.unit import Unit
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,13 +5,23 @@ attack failed.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from pinprick.errors import BadInput
 from pinprick.metrics.needed import Numbers
 
 
-def robust_accuracy(needed: Numbers, budgets: Sequence[int]) -> list[float]:
+def read_budgets(budgets: Any) -> Numbers:
+    """One number of units, or several, as an array; ``BadInput`` unless all are at least 0."""
+    read = np.asarray(budgets)
+    if read.dtype.kind not in "iuf" or read.ndim > 1 or not (read >= 0).all():
+        raise BadInput(f"budgets must be numbers of units of at least 0, got {budgets!r:.80}")
+    return np.atleast_1d(read).astype(np.float64)
+
+
+def robust_accuracy(needed: Numbers, budgets: Sequence[int] | Numbers) -> list[float]:
     """Share of images that stay correct when at most so many units change, for each budget."""
     if not len(needed):
         return [float("nan")] * len(budgets)

@@ -4,12 +4,12 @@ Images have the shape (batch, channel, height, width); values per unit have (bat
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from pinprick.metrics.unit import Unit, check_unit
 from pinprick.types import Images, PerImage
 
 
@@ -21,7 +21,10 @@ class Units:
         unit: What counts as one unit: "elements" or "pixels".
     """
 
-    unit: Literal["elements", "pixels"]
+    unit: Unit
+
+    def __post_init__(self) -> None:
+        check_unit(self.unit)
 
     def total(self, values: Tensor) -> Tensor:
         """The sum of the values of each unit."""

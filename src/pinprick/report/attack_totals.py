@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pinprick.checks import flag_beaten, flag_noise
-from pinprick.metrics.outcomes import Unit
 from pinprick.metrics.robust_accuracy import robust_accuracy_curve
+from pinprick.metrics.unit import Unit
 from pinprick.report.row import Row
 
 

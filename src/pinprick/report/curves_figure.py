@@ -6,8 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pinprick.metrics.unit import Unit, check_unit
 from pinprick.metrics.wilson import wilson_interval
-from pinprick.result import AttackResult, Unit
+from pinprick.result import AttackResult
 from pinprick.results_by_name import Results, by_name
 
 _WIDE = 100  # budgets from which the axis is logarithmic
@@ -24,6 +25,7 @@ def plot_curves(results: Results, unit: Unit = "pixels") -> Figure:
         results: As for ``summarise``.
         unit: Whether "pixels" or "elements" are counted.
     """
+    check_unit(unit)
     named = by_name(results)
     figure = Figure(figsize=(6.4, 4.2), dpi=150, layout="constrained")
     axes = figure.subplots()

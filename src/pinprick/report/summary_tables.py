@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from pinprick.metrics.bootstrap import RESAMPLES
 from pinprick.metrics.estimate import Estimate
-from pinprick.metrics.outcomes import Unit
 from pinprick.metrics.paired_attacks import PairedTest
 from pinprick.metrics.summary_row import SummaryRow
+from pinprick.metrics.unit import Unit
 from pinprick.report.text_table import TextTable
 
 
