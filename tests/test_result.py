@@ -167,7 +167,7 @@ def test_a_cut_takes_every_row_along() -> None:
         assert torch.equal(cut.ids, order + 100)
         assert torch.equal(cut.forwards, order + 3)
         assert cut.out_of_budget.tolist() == [True, True]
-        assert cut.seconds == result.seconds
+        assert cut.seconds == result.seconds / 2
     marked = result_of(images, images, remarks=("a", "b", "c", "d"))
     assert marked[torch.tensor([2, 2, 0])].remarks == ("c", "c", "a")
 
@@ -181,8 +181,26 @@ def test_images_are_chosen_as_in_a_list() -> None:
     assert marked[2].images.shape == (1, *marked.images.shape[1:])
     assert [one.remarks for one in marked] == [("a",), ("b",), ("c",), ("d",)]
     assert len(marked[:0]) == 0
-    with pytest.raises(IndexError):
-        marked[4]
+    for index in (4, -5):
+        with pytest.raises(
+            IndexError, match=f"^the result has 4 images; there is no image {index}$"
+        ):
+            marked[index]
+
+
+def test_a_part_has_its_share_of_the_time() -> None:
+    images = torch.zeros(4, 1, 1, 2)
+    labels = torch.tensor([0, 0, 0, 1])  # the last is wrong already, so it is skipped
+    result = result_of(images, images + 0.5, goal=Goal(labels), seconds=6.0)
+    assert [one.seconds for one in result] == [2.0, 2.0, 2.0, 0.0]
+    assert [one.rows()[0]["seconds"] for one in result] == [2.0, 2.0, 2.0, 0.0]
+    assert (result[1:].seconds, result[:0].seconds, result[::-1].seconds) == (4.0, 0.0, 6.0)
+    assert result[1:][:1].seconds == 2.0
+    assert join(list(result)).seconds == 6.0
+    assert join([result[:2], replace(result[2:], seconds=5.0)]).seconds == 9.0
+    none_attacked = replace(result, goal=Goal(torch.ones(4, dtype=torch.long)))
+    assert [one.seconds for one in none_attacked] == [1.5, 1.5, 1.5, 1.5]
+    assert result[:0][:0].seconds == 0.0
 
 
 def test_the_work_of_going_through_images_grows_with_them_and_not_with_their_square(
@@ -248,7 +266,7 @@ def test_joining_puts_back_what_cutting_took_apart() -> None:
     for name in ("images", "adversarial", "forwards", "ids", "adversarial_logits"):
         assert torch.equal(getattr(joined, name), getattr(whole, name))
     assert joined.remarks == whole.remarks
-    assert joined.seconds == 4.5  # a cut keeps the time of the whole
+    assert joined.seconds == pytest.approx(whole.seconds)
     assert joined.peak_memory == 7
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -103,7 +104,8 @@ class AttackResult(BatchRows):
         batch_size: The size of the batch that each image was attacked in.
         remarks: Why an image failed, in words; empty text otherwise. A ``Failure``, or what a
             remote model said. ``failures`` gives the reason to compare with.
-        seconds: Time the attack took for all images together.
+        seconds: Time the attack took for all images together; of ``result[rows]``, the
+            share of these images.
         peak_memory: Peak GPU memory in bytes; None on a CPU.
         sent: What was sent to a remote model, by the attack and the referee together, under the
             names of ``pinprick.scores.service.Sent``; None for any other model.
@@ -304,15 +306,30 @@ class AttackResult(BatchRows):
         return self.delta.flatten(1).abs().amax(dim=1)
 
     def __getitem__(self, chosen: Rows | slice | int | list[int]) -> "AttackResult":
-        """The result of some of its images, or of one; what all images share stays the same."""
+        """The result of some of its images, or of one.
+
+        ``seconds`` is their share of the time. What else all images share stays the same.
+        """
         if isinstance(chosen, int):
-            chosen = range(len(self))[chosen]  # raises IndexError
-            chosen = slice(chosen, chosen + 1)
+            if not -len(self) <= chosen < len(self):
+                raise IndexError(f"the result has {len(self)} images; there is no image {chosen}")
+            chosen = slice(chosen % len(self), chosen % len(self) + 1)
         if isinstance(chosen, slice):  # copied, so that one image does not hold on to all others
             chosen = list(range(len(self))[chosen])
         if isinstance(chosen, list):
             chosen = torch.tensor(chosen, dtype=torch.long)
-        return super().__getitem__(chosen.to(self.images.device))
+        some = super().__getitem__(chosen.to(self.images.device))
+        return replace(some, seconds=self.seconds * self._share_of_time(some))
+
+    def _share_of_time(self, some: "AttackResult") -> float:
+        """By attacked images, as rows have it; by images where none was attacked."""
+        if self._attacked:
+            return some._attacked / self._attacked
+        return len(some) / len(self) if len(self) else 1.0
+
+    @cached_property
+    def _attacked(self) -> int:
+        return int((~self.skipped).sum()) if len(self) else 0
 
     def __iter__(self) -> Iterator["AttackResult"]:
         """Each image by itself, as a batch of one."""

@@ -1,7 +1,6 @@
 """Explain what each changed pixel of a saved result does, without attacking again."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -190,8 +189,5 @@ def _check_images(
 def _batches(records: Sequence[PictureRecord], result: AttackResult) -> Batches:
     """The result in batches as large as those it was attacked in; each has its share of time."""
     size = int(result.batch_size.max())
-    attacked = max(1, int((~result.skipped).sum()))
     for start in range(0, len(result), size):
-        some = result[start : start + size]
-        share = int((~some.skipped).sum()) / attacked
-        yield records[start : start + size], replace(some, seconds=share * result.seconds)
+        yield records[start : start + size], result[start : start + size]
