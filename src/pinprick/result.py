@@ -340,8 +340,8 @@ class AttackResult(BatchRows):
     def rows(self, model: Classifier | None = None) -> list[dict[str, Any]]:
         """One dict of plain values per image, as for ``pandas.DataFrame(result.rows())``.
 
-        A value that is not finite or was not measured is None. So are ``needed_pixels`` and
-        ``needed_elements`` where the goal was not met.
+        ``needed_pixels`` and ``needed_elements`` are infinite where the goal was not met. Any other
+        value that is not finite or was not measured is None.
 
         Args:
             model: The attacked model, for the names of the classes.

@@ -2,14 +2,16 @@
 
 import csv
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from pinprick import AttackResult, BadInput, Classifier, load_data, run_attack
+from pinprick import AttackResult, BadInput, Classifier, Failure, load_data, run_attack
 from pinprick.attacks import Greedy
 from pinprick.report.png import read_png
 from pinprick.trace import Passes
@@ -23,9 +25,23 @@ def result(linear: Classifier, images: Tensor, labels: Tensor) -> AttackResult:
     return run_attack(Greedy(), linear, images[:4], labels, ids=[7, 5, 3, 1])
 
 
+def run_failed(result: AttackResult) -> AttackResult:
+    return replace(
+        result, adversarial_logits=result.clean_logits, remarks=(Failure.NOT_FOUND,) * len(result)
+    )
+
+
 def test_rows_are_plain_values_under_the_names_of_the_result(result: AttackResult) -> None:
     rows = result.rows()
     assert json.loads(json.dumps(rows)) == rows
+    failed = run_failed(result).rows()
+    assert {type(value) for row in failed for value in row.values()} <= {
+        bool,
+        int,
+        float,
+        str,
+        type(None),
+    }
     assert [row["id"] for row in rows] == [7, 5, 3, 1]
     assert [row["skipped"] for row in rows] == [False, False, False, True]
     for name in ("success", "l0_pixels", "l2", "forwards", "batch_size"):
@@ -35,15 +51,27 @@ def test_rows_are_plain_values_under_the_names_of_the_result(result: AttackResul
     assert "trace" not in rows[0]
 
 
-def test_rows_have_the_names_of_the_model_and_none_where_the_goal_was_missed(
-    result: AttackResult, linear: Classifier
+def test_rows_have_the_names_of_the_model_and_infinity_where_the_goal_was_missed(
+    result: AttackResult, linear: Classifier, tmp_path: Path
 ) -> None:
     named = Classifier(linear.net, classes=("a", "b", "c", "d"))
-    failed = replace(result, adversarial_logits=result.clean_logits)
+    failed = run_failed(result)
     first, *_, last = failed.rows(named)
     assert first["label_name"] in ("a", "b", "c", "d")
-    assert first["needed_pixels"] is None
+    assert first["needed_pixels"] == first["needed_elements"] == math.inf
     assert last["needed_pixels"] == 0  # it was wrong already
+    failed.to_csv(tmp_path / "failed.csv")
+    with (tmp_path / "failed.csv").open(newline="") as file:
+        read = [float(line["needed_pixels"]) for line in csv.DictReader(file)]
+    assert read == failed.needed_pixels.tolist()
+
+
+@pytest.mark.parametrize("model", [("a", "b", "c", "d"), "mynet", torch.nn.Identity()])
+def test_names_come_from_a_classifier(result: AttackResult, model: Any) -> None:
+    line = r"^model must be the attacked Classifier, which has the names of the classes; got "
+    for call in (result.rows, result.plot):
+        with pytest.raises(BadInput, match=line):
+            call(model)
 
 
 def test_stages_and_the_start_are_columns(result: AttackResult) -> None:

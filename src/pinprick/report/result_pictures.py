@@ -10,7 +10,7 @@ from pinprick.files import open_folder, writing
 from pinprick.model import Classifier
 from pinprick.report.drawing import draw_changes, draw_picture, write_around
 from pinprick.report.png import save_png
-from pinprick.report.result_tables import nameless, write_csv
+from pinprick.report.result_tables import model_for_names, write_csv
 from pinprick.report.row import make_rows
 from pinprick.report.words import changed, folded, outcome_words, prediction_below
 from pinprick.result import AttackResult
@@ -62,14 +62,13 @@ def plot_result(result: AttackResult, model: Classifier | None = None, *, most: 
     if most < 1:
         raise BadInput(f"most must be at least 1, got {most}")
     shown = result[:most]
+    rows = make_rows(shown, model_for_names(result, model))
     figure = ShownFigure(figsize=(7.2, 0.4 + 2.9 * len(shown)), dpi=110, layout="constrained")
     rest = f", first {most} of {len(result)} images" if len(result) > most else ""
     name, model_name = result.attack.get("name", "attack"), result.model or "model"
     figure.suptitle(f"{name} on {model_name}{rest}", fontsize=11, parse_math=False)
     lines = figure.subplots(len(shown), 3, squeeze=False)
-    for panels, row, one in zip(
-        lines, make_rows(shown, model or nameless(result)), shown, strict=True
-    ):
+    for panels, row, one in zip(lines, rows, shown, strict=True):
         before, change, after = panels
         draw_picture(before, one.images[0])
         label = folded(f"label: {row.label_name}", 26)

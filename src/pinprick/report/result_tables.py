@@ -1,6 +1,7 @@
 """A result as flat rows and as a CSV file, one row per image."""
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from pinprick.model import Classifier
 from pinprick.report.row import Row, make_rows, plain
 from pinprick.result import AttackResult
 
+_NEEDED = ("needed_pixels", "needed_elements")
 _PREDICTIONS = ("clean", "adversarial", "rounded")
 
 
@@ -21,9 +23,10 @@ def flat_rows(result: AttackResult, model: Classifier | None = None) -> list[dic
     """One dict of plain values per image, with the same keys for all images.
 
     Names are those of ``Row``, with ``id`` before them. A prediction is three columns: the index of
-    the class, its name and the confidence. The trace is left out.
+    the class, its name and the confidence. The trace is left out. Needed units are infinite where
+    the goal was not met: a median over None would leave failures out.
     """
-    rows = make_rows(replace(result, trace=None), model or nameless(result))
+    rows = make_rows(replace(result, trace=None), model_for_names(result, model))
     return [
         {"id": number, **_flat(row)} for number, row in zip(result.ids.tolist(), rows, strict=True)
     ]
@@ -42,9 +45,16 @@ def write_csv(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
         writer.writerows(rows)
 
 
-def nameless(result: AttackResult) -> Classifier:
-    """A stand-in for the attacked model, which is not asked: its classes have no names."""
-    return Classifier(_no_answer, name=result.model)
+def model_for_names(result: AttackResult, model: object) -> Classifier:
+    """The given model, or for None a stand-in, which is not asked: its classes have no names."""
+    if model is None:
+        return Classifier(_no_answer, name=result.model)
+    if not isinstance(model, Classifier):
+        raise BadInput(
+            "model must be the attacked Classifier, which has the names of the classes; got "
+            f"{model!r:.80}. Names alone go in as Classifier(net, classes=names)"
+        )
+    return model
 
 
 def _no_answer(_: Tensor) -> Tensor:
@@ -62,6 +72,8 @@ def _flat(row: Row) -> dict[str, Any]:
                 flat |= {f"{stage}_forwards": forwards, f"{stage}_backwards": backwards}
         elif name == "start":
             flat["start_forwards"], flat["start_backwards"] = value or (None, None)
+        elif name in _NEEDED:
+            flat[name] = math.inf if value is None else value
         elif name != "trace":
             flat[name] = value
     return flat

@@ -127,7 +127,7 @@ def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
                 needed_elements=own["l0_elements"] if success else None,
                 seconds=0.0 if skipped else result.seconds / attacked,
                 peak_memory=result.peak_memory,
-                remark=result.remarks[i],
+                remark=str(result.remarks[i]),
                 found_by=result.found_by[i] if result.found_by else "",
                 noise=noise[i],
                 stages={name: passes[i] for name, passes in stages.items()},
