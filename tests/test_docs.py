@@ -133,3 +133,10 @@ def test_pages_name_files_that_exist() -> None:
         for name in re.findall(r"`([\w/]+\.py)`", page.read_text(encoding="utf-8")):
             there = (ROOT / "src" / "pinprick" / name).exists() or (ROOT / name).exists()
             assert there if "/" in name else name in files, f"{page.name} names {name}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_a_targeted_attack_is_shown_where_newcomers_look(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert "least_likely(model(images), labels)" in text
+    assert "targets=" in text
