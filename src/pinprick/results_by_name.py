@@ -1,6 +1,7 @@
 """Results of several attacks and seeds on some images, by the name of the attack."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -10,6 +11,8 @@ from pinprick.result import AttackResult
 Results = (
     AttackResult | Sequence[AttackResult] | Mapping[str, AttackResult | Sequence[AttackResult]]
 )
+
+_NONE = object()  # differs from every value
 
 
 def by_name(results: Results) -> dict[str, tuple[AttackResult, ...]]:
@@ -71,11 +74,22 @@ def _grouped(results: Sequence[AttackResult]) -> dict[str, list[AttackResult]]:
     several_models = len({group[0].model for group in groups}) > 1
     named: dict[str, list[AttackResult]] = {}
     for group in groups:
-        name = str(group[0].attack.get("name", "attack"))
-        name = f"{name} on {group[0].model}" if several_models else name
+        attack = group[0].attack
+        alike = [one[0].attack for one in groups if one[0].attack.get("name") == attack.get("name")]
+        words = [str(attack.get("name", "attack")), *_differing(attack, alike)]
+        name = ", ".join(words) + (f" on {group[0].model}" if several_models else "")
         number = 1 + sum(known.partition(" #")[0] == name for known in named)
         named[name if number == 1 else f"{name} #{number}"] = group
     return named
+
+
+def _differing(attack: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The settings of an attack that are not the same in all others, as "unit=pixels"."""
+    return [
+        f"{key}={value.get('name') if isinstance(value, Mapping) else value}"
+        for key, value in attack.items()
+        if any(other.get(key, _NONE) != value for other in others)
+    ]
 
 
 def _check_runs(name: str, runs: Sequence[AttackResult]) -> None:
@@ -86,6 +100,12 @@ def _check_runs(name: str, runs: Sequence[AttackResult]) -> None:
     if len({run.seed for run in runs}) < len(runs):
         seeds = ", ".join(str(run.seed) for run in runs)
         raise BadInput(f"each result of {name} needs a seed of its own, got the seeds {seeds}")
+    different = [", ".join(_differing(run.attack, [one.attack for one in runs])) for run in runs]
+    if any(run.attack != runs[0].attack for run in runs):
+        raise BadInput(
+            f"the results of {name} differ in more than the seed: {' and '.join(different)}; "
+            "give each setting a name of its own"
+        )
     if not same_images(runs):
         raise BadInput(f"the results of {name} are not of the same images and goals")
 

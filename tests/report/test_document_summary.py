@@ -69,3 +69,18 @@ def test_attacks_that_were_cut_short_are_shown_and_not_paired() -> None:
     ]
     assert summary.pairs == ()
     assert len(summarise_documents([compared(done, done)]).pairs) == 1
+
+
+def test_marks_come_from_the_unit_of_the_column_and_the_k_in_its_settings() -> None:
+    colour: dict[str, Any] = {
+        "l0_pixels_percent": 10.0,
+        "l0_elements_percent": 5.0,
+        "unit": "pixels",
+    }
+    grey = {**colour, "l0_elements_percent": 10.0}
+    for shares, unit in ((colour, "pixels"), (grey, None)):
+        row = image(4, **shares)
+        columns = [("a", "", row), ("b", "k=8, queries=5", row), ("b", "k=smallest", row)]
+        rows = summarise_documents([compared(columns)]).rows
+        assert [row.unit for row in rows] == [unit] * 3
+        assert [row.fixed_k for row in rows] == [False, True, False]

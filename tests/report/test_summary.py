@@ -9,7 +9,9 @@ import pytest
 import torch
 from attacked_images import attacked
 
-from pinprick import BadInput, Goal, summarise
+from pinprick import Attack, BadInput, Goal, summarise
+from pinprick.attacks import PGD, SigmaZero, SparseRS
+from pinprick.attacks.build import describe
 from pinprick.report.summary import FORMATS
 
 INF = math.inf
@@ -105,9 +107,55 @@ def test_a_plain_list_is_grouped_by_attack_and_model() -> None:
     runs = [attacked(1, 2), attacked(1, 3, seed=1), attacked(2, 2, name="two")]
     assert [(row.attack, row.seeds) for row in summarise(runs).rows] == [("pin", 2), ("two", 1)]
     settings = replace(attacked(1, 2), attack={"name": "pin", "k": 3})
-    assert [row.attack for row in summarise([runs[0], settings]).rows] == ["pin", "pin #2"]
+    assert [row.attack for row in summarise([runs[0], settings]).rows] == ["pin", "pin, k=3"]
+    two = replace(
+        attacked(1, 2), attack={"name": "pin", "k": 2, "steps": 9, "start": {"name": "a"}}
+    )
+    three = replace(two, attack={**two.attack, "k": 3, "start": {"name": "b"}})
+    rows = summarise([two, three, replace(three, seed=1)]).rows
+    assert [row.attack for row in rows] == ["pin, k=2, start=a", "pin, k=3, start=b"]
     models = [runs[0], replace(runs[0], model="other")]
     assert [row.attack for row in summarise(models).rows] == ["pin on net", "pin on other"]
+
+
+def test_results_with_other_settings_are_no_seeds_of_one_attack() -> None:
+    one = replace(attacked(1), attack={"name": "pin", "unit": "elements"})
+    other = replace(attacked(1, seed=1), attack={"name": "pin", "unit": "pixels"})
+    line = r"^the results of a differ in more than the seed: unit=elements and unit=pixels; give"
+    with pytest.raises(BadInput, match=line):
+        summarise({"a": [one, other]})
+
+
+def marked(attack: Attack, *, grey: bool = False) -> str:
+    """The lines of the needed units, and the notes, of a result of this attack."""
+    result = replace(attacked(1, 2), attack=describe(attack))
+    if grey:
+        result = replace(result, images=result.images[:, :1], adversarial=result.adversarial[:, :1])
+    return summarise({"a": result}).text().partition("Needed pixels")[2]
+
+
+def test_counts_that_the_attack_does_not_keep_small_are_marked() -> None:
+    pixels, _, elements = marked(SigmaZero(unit="pixels")).partition("Needed elements")
+    assert "†" not in pixels
+    assert "1.50 [1, 2]†" in elements
+    assert "† a counts pixels: its elements are not kept small." in elements
+    pixels, _, elements = marked(SigmaZero(unit="elements")).partition("Needed elements")
+    assert "1.50 [1, 2]†" in pixels
+    assert "† a counts elements: its pixels are not kept small." in " ".join(elements.split())
+    assert "†" not in marked(SigmaZero(unit="pixels"), grey=True)
+    assert "†" not in marked(PGD())  # counts neither
+
+
+def test_attacks_at_a_fixed_k_are_marked() -> None:
+    pixels, _, elements = marked(SparseRS(k=8)).partition("Needed elements")
+    assert "1.50 [1, 2]‡" in pixels
+    assert "1.50 [1, 2]†‡" in elements
+    assert "‡ a may change k units: its counts are not kept small." in " ".join(elements.split())
+    assert "‡" not in marked(SparseRS(k="smallest"))
+    assert "1.50 [1, 2]‡" in marked(SparseRS(k=8), grey=True)
+    polished = replace(attacked(1, 2), attack={**describe(SparseRS(k=8)), "polished": "pixels"})
+    (row,) = summarise(polished).rows
+    assert (row.unit, row.fixed_k) == ("pixels", False)
 
 
 def test_what_does_not_fit_is_refused() -> None:

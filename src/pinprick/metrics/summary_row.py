@@ -12,6 +12,7 @@ from pinprick.metrics.estimate import Estimate
 from pinprick.metrics.needed import Numbers, mean_needed, mean_over_fooled, median_needed
 from pinprick.metrics.outcomes import Outcomes
 from pinprick.metrics.over_seeds import mean_and_deviation
+from pinprick.metrics.unit import Unit
 from pinprick.metrics.wilson import wilson_interval
 
 PerSeed = Callable[..., Numbers]  # as ``mean_needed``
@@ -43,6 +44,9 @@ class SummaryRow:
         median_elements, mean_elements, mean_elements_fooled: The same in elements.
         forwards, backwards: Mean passes per correct image.
         seconds: Time per attacked image: that of all batches, divided by the attacked images.
+        unit: The unit that the attack keeps small; None for neither, if unknown, and for grey
+            images, where both units agree.
+        fixed_k: Whether the attack may change a fixed number of units and seeks no fewer.
     """
 
     attack: str
@@ -62,10 +66,18 @@ class SummaryRow:
     forwards: float
     backwards: float
     seconds: float
+    unit: Unit | None = None
+    fixed_k: bool = False
 
 
 def summarise_runs(
-    attack: str, model: str, runs: Sequence[Outcomes], *, settings: str = ""
+    attack: str,
+    model: str,
+    runs: Sequence[Outcomes],
+    *,
+    settings: str = "",
+    unit: Unit | None = None,
+    fixed_k: bool = False,
 ) -> SummaryRow:
     """The summary of an attack; ``runs`` has one entry per seed, all of the same images."""
     correct = np.logical_and.reduce([run.correct for run in runs])
@@ -85,6 +97,8 @@ def summarise_runs(
         forwards=_mean(np.stack([run.forwards[correct] for run in runs])),
         backwards=_mean(np.stack([run.backwards[correct] for run in runs])),
         seconds=sum(run.seconds for run in runs) / attacked if attacked else 0.0,
+        unit=unit,
+        fixed_k=fixed_k,
     )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pinprick.metrics.needed import Numbers
 from pinprick.metrics.outcomes import Outcomes
+from pinprick.report.kept_small import KeptSmall, kept_small, kept_small_in_words
 from pinprick.report.summary import Summary, summarise_outcomes
 
 Images = Sequence[Mapping[str, Any]]  # what one attack did to each picture, as the document has it
@@ -28,7 +29,18 @@ def summarise_documents(documents: Sequence[Mapping[str, Any]]) -> Summary:
     models = dict.fromkeys(outcomes, str(documents[0]["model"]))
     settings = {name: key[1] for key, name in names.items()}
     paired = len({len(runs[0]) for runs in outcomes.values()}) == 1
-    return summarise_outcomes(outcomes, models, settings, paired=paired)
+    kept = {name: _kept_small(documents[0], key[1], by_seed[0][key]) for key, name in names.items()}
+    return summarise_outcomes(outcomes, models, settings, kept, paired=paired)
+
+
+def _kept_small(document: Mapping[str, Any], settings: str, images: Images) -> KeptSmall:
+    """Grey images have as many pixels as elements, so that both shares are the same."""
+    grey = all(
+        image.get("l0_pixels_percent") == image.get("l0_elements_percent") for image in images
+    )
+    if "attacks" not in document:
+        return kept_small(document["attack"], grey=grey)
+    return kept_small_in_words(images[0].get("unit"), settings, grey=grey)
 
 
 def _by_attack(document: Mapping[str, Any]) -> dict[tuple[str, str], Images]:

@@ -10,6 +10,7 @@ from pinprick.metrics.paired_attacks import PairedTest, compare_pairs
 from pinprick.metrics.summary_row import SummaryRow, summarise_runs
 from pinprick.metrics.wrong_before import many_wrong
 from pinprick.report.csv_text import csv_text
+from pinprick.report.kept_small import KeptSmall, kept_small
 from pinprick.report.row import plain
 from pinprick.report.summary_tables import explain_tables, needed_table, rates_table, tests_table
 from pinprick.report.text_table import TextTable, fill
@@ -99,7 +100,11 @@ def summarise(results: Results) -> Summary:
     models = {name: runs[0].model for name, runs in named.items()}
     paired = same_images([runs[0] for runs in named.values()])
     outcomes = {name: [_of_result(run) for run in runs] for name, runs in named.items()}
-    summary = summarise_outcomes(outcomes, models, {}, paired=paired)
+    kept = {
+        name: kept_small(runs[0].attack, grey=runs[0].images.shape[1] == 1)
+        for name, runs in named.items()
+    }
+    summary = summarise_outcomes(outcomes, models, {}, kept, paired=paired)
     if summary.warning:
         warnings.warn(summary.warning, stacklevel=2)
     return summary
@@ -109,6 +114,7 @@ def summarise_outcomes(
     outcomes: Mapping[str, Sequence[Outcomes]],
     models: Mapping[str, str],
     settings: Mapping[str, str],
+    kept: Mapping[str, KeptSmall],
     *,
     paired: bool,
 ) -> Summary:
@@ -118,10 +124,18 @@ def summarise_outcomes(
         outcomes: One entry per seed.
         models: The name of the model.
         settings: Settings of the attack, as text, where known.
+        kept: What the attack keeps small.
         paired: Whether all runs are of the same images.
     """
     rows = (
-        summarise_runs(name, models[name], runs, settings=settings.get(name, ""))
+        summarise_runs(
+            name,
+            models[name],
+            runs,
+            settings=settings.get(name, ""),
+            unit=kept[name].unit,
+            fixed_k=kept[name].fixed_k,
+        )
         for name, runs in outcomes.items()
     )
     return Summary(tuple(rows), tuple(compare_pairs(outcomes)) if paired else ())

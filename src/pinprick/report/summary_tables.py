@@ -10,6 +10,9 @@ from pinprick.metrics.summary_row import SummaryRow
 from pinprick.metrics.unit import Unit
 from pinprick.report.text_table import TextTable
 
+OTHER_UNIT = "†"  # behind a count of the unit that the attack does not count
+FIXED_K = "‡"  # behind counts of an attack that may change a fixed number of units
+
 
 def rates_table(rows: Sequence[SummaryRow]) -> TextTable:
     """Fooling rate, passes and seconds; models and settings have a column where they differ."""
@@ -36,9 +39,9 @@ def needed_table(rows: Sequence[SummaryRow], unit: Unit) -> TextTable:
     cells = [
         (
             row.attack,
-            with_interval(getattr(row, f"median_{unit}"), whole=True),
-            with_interval(getattr(row, f"mean_{unit}")),
-            with_interval(getattr(row, f"mean_{unit}_fooled")),
+            with_interval(getattr(row, f"median_{unit}"), whole=True) + _mark(row, unit),
+            with_interval(getattr(row, f"mean_{unit}")) + _mark(row, unit),
+            with_interval(getattr(row, f"mean_{unit}_fooled")) + _mark(row, unit),
         )
         for row in rows
     ]
@@ -75,6 +78,7 @@ def explain_tables(rows: Sequence[SummaryRow], pairs: Sequence[PairedTest]) -> s
         f"({RESAMPLES:,} resamples) for units.",
         "Passes are forward + backward.",
     ]
+    sentences += _unit_notes(rows)
     seeds = max(row.seeds for row in rows)
     if seeds > 1:
         sentences.append(f"± is the standard deviation over {seeds} seeds.")
@@ -84,6 +88,33 @@ def explain_tables(rows: Sequence[SummaryRow], pairs: Sequence[PairedTest]) -> s
             "and corrected by Holm's method."
         )
     return " ".join(sentences)
+
+
+def _mark(row: SummaryRow, unit: Unit) -> str:
+    """Behind counts that the attack does not keep small."""
+    other = OTHER_UNIT if row.unit not in (None, unit) else ""
+    return other + (FIXED_K if row.fixed_k else "")
+
+
+def _unit_notes(rows: Sequence[SummaryRow]) -> list[str]:
+    """What the marks mean, if there are any."""
+    notes = []
+    for other, unit in (("pixels", "elements"), ("elements", "pixels")):
+        if names := [row.attack for row in rows if row.unit == unit]:
+            counts, its = ("counts", "its") if len(names) == 1 else ("count", "their")
+            notes.append(
+                f"{OTHER_UNIT} {_listed(names)} {counts} {unit}: {its} {other} are not kept small."
+            )
+    if names := [row.attack for row in rows if row.fixed_k]:
+        may, its = ("may", "its") if len(names) == 1 else ("may each", "their")
+        notes.append(
+            f"{FIXED_K} {_listed(names)} {may} change k units: {its} counts are not kept small."
+        )
+    return notes
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def with_interval(estimate: Estimate, *, whole: bool = False, digits: int | None = None) -> str:
