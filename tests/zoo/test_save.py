@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,12 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from pinprick import BadInput
+from pinprick import BadInput, PinprickError, load_model
 from pinprick.zoo import saved_folder
 from pinprick.zoo.card import ModelCard, read_card
 from pinprick.zoo.saved_folder import save_model
 
-CARD = ModelCard(net="tiny", classes=("a", "b"), mean=None, std=None, size=(4, 4))
+CARD = ModelCard(net="resnet20", classes=("a", "b"), mean=None, std=None, size=(4, 4))
 
 
 @pytest.fixture
@@ -201,3 +202,16 @@ def test_shards_must_hold_something(net: nn.Module, tmp_path: Path, shard_mb: fl
 def test_a_network_without_weights_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no weights"):
         save_model(nn.ReLU(), CARD, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["mynet:Net", "mynet"])
+def test_a_network_that_no_card_can_name_is_refused_before_anything_is_written(
+    net: nn.Module, tmp_path: Path, name: str
+) -> None:
+    line = r"file\.py:function" if ":" in name else "no network is called 'mynet'"
+    with pytest.raises(PinprickError, match=line):
+        save_model(net, replace(CARD, net=name), tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
+    torch.save(net.state_dict(), tmp_path / "net.pt")
+    with pytest.raises(BadInput, match=r"holds only weights.*--model file\.py:function"):
+        load_model(f"file:{tmp_path / 'net.pt'}")

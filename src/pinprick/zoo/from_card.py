@@ -22,6 +22,11 @@ from pinprick.zoo.weights import State, from_stored
 _WRAPPERS = ("module.", "_orig_mod.")  # of DataParallel and of torch.compile
 _MAX_ELEMENTS = 3 * 1024 * 1024  # of an image on which a network is tried on the CPU
 
+OTHER_NETS = (
+    "a network of your own goes in by a function that loads it and returns a Classifier: "
+    'load_model("file.py:function"), in the shell --model file.py:function'
+)
+
 
 def load_from_card(card: ModelCard, state: State, *, where: str, name: str) -> Classifier:
     """The model that ``card`` describes, with the weights that were found at ``where``."""
@@ -76,7 +81,8 @@ def check_net(net: str) -> None:
             raise UnknownName("model of timm", name, timm.list_models())
     else:
         raise BadInput(
-            f"a card names a network of pinprick, torchvision:NAME or timm:NAME, got {net!r}"
+            f"a card names a network of pinprick, torchvision:NAME or timm:NAME, got {net!r}; "
+            f"{OTHER_NETS}"
         )
 
 

@@ -17,7 +17,7 @@ from pinprick.errors import BadInput, first_sentence
 from pinprick.files import reading
 from pinprick.model import Classifier
 from pinprick.zoo.card import ModelCard, read_card, read_card_file
-from pinprick.zoo.from_card import load_from_card, wrap_net
+from pinprick.zoo.from_card import OTHER_NETS, load_from_card, wrap_net
 from pinprick.zoo.prepare import as_it_is, in_batches
 from pinprick.zoo.saved_folder import CARD, HEADER, INDEX, WEIGHTS, check_belongs
 from pinprick.zoo.weights import read_checkpoint, read_safetensors, read_shards
@@ -113,7 +113,8 @@ def _from_weights(path: Path, name: str) -> Classifier:
         raise BadInput(
             f"{path} holds only weights, and nothing says of which network; put a {CARD} "
             "beside it, such as "
-            '{"net": "torchvision:resnet18", "classes": ["cat", "dog"], "size": [224, 224]}'
+            '{"net": "torchvision:resnet18", "classes": ["cat", "dog"], "size": [224, 224]}; '
+            f"{OTHER_NETS}"
         )
     return load_from_card(card, state, where=str(path), name=name)
 

@@ -13,6 +13,7 @@ an error which says that saving was interrupted.
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from pinprick.errors import BadInput, first_few
+from pinprick.errors import BadInput, MissingExtra, first_few
 from pinprick.files import sha256, sync, sync_folder, usual_permissions, writing
 from pinprick.json_text import read_json_file
 from pinprick.zoo.card import ModelCard, read_card_file, read_digests
+from pinprick.zoo.from_card import check_net
 from pinprick.zoo.weights import State, Store, to_stored
 
 CARD = "card.json"
@@ -47,7 +49,8 @@ def save_model(
 
     Args:
         net: The network whose architecture the card names; left as it is.
-        card: The network's architecture, classes and preprocessing.
+        card: The network's architecture, classes and preprocessing. An architecture that
+            ``load_model`` could not build again is refused.
         folder: Made if it is missing. A model that was saved there is replaced; a folder with
             weights from elsewhere is refused.
         shard_mb: The most a file may hold, in millions of bytes; a single tensor is never cut.
@@ -57,6 +60,8 @@ def save_model(
     """
     if shard_mb <= 0:
         raise BadInput(f"shard_mb must be above zero, got {shard_mb}")
+    with suppress(MissingExtra):  # whoever loads it needs timm
+        check_net(card.net)
     folder = Path(folder)
     state = to_stored(_unwrapped(net).state_dict(), "float16" if half else store)
     if not state:
