@@ -324,3 +324,21 @@ def test_all_levels_are_on_the_grid_in_every_precision(dtype: torch.dtype) -> No
     attack = Pinprick(values="8bit", max_forwards=2)
     for images in ((levels / 255).to(dtype), levels.to(dtype) / 255, levels * (1 / 255)):
         assert len(run_attack(attack, net, images.to(dtype), [0])) == 1
+
+
+def test_images_that_do_not_fit_the_size_of_the_model_are_named_as_such() -> None:
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 6 * 5, 4))
+    line = line_of(model=Classifier(net, size=(6, 5), name="net"), images=torch.rand(3, 3, 8, 7))
+    assert line.startswith("net takes images of 6 x 5, got 8 x 7; resize them (")
+    with pytest.raises(RuntimeError):  # nothing says that the size is at fault
+        run_attack(IFGSM(), Classifier(net), torch.rand(3, 3, 8, 7), [0, 1, 2])
+    pooled = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
+    any_size = Classifier(pooled, size=(6, 5))
+    assert len(run_attack(IFGSM(), any_size, torch.rand(3, 3, 8, 7), [0, 1, 2])) == 3
+
+
+def test_a_model_has_as_many_names_as_outputs() -> None:
+    model = Classifier(exact_linear(4, SHAPE).net, classes=("a", "b"), name="net")
+    assert line_of(model=model) == (
+        "net has 4 outputs but 2 names of classes; give Classifier(classes=...) one name per output"
+    )

@@ -1,6 +1,7 @@
 """Input is checked here and nowhere deeper: what was expected, what came, and what to do."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor
 from pinprick.attacks.card import Attack, Card
 from pinprick.batch_rows import BatchRows
 from pinprick.conversion_line import channels_last, conversion_line
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, first_sentence
 from pinprick.goal import Goal
 from pinprick.model import Classifier, gives
 from pinprick.result import AttackResult
@@ -303,6 +304,36 @@ def check_answers(logits: Any, images: Images) -> Logits:
             "the model gives one score per image; a classifier needs at least two classes"
         )
     return logits
+
+
+@contextmanager
+def explain_size(model: Classifier, images: Images) -> Iterator[None]:
+    """Raise ``BadInput`` where a network fails on images of another size than the model's.
+
+    Other sizes alone are no error: many networks take any.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        if model.size is None or tuple(images.shape[-2:]) == tuple(model.size):
+            raise
+        own, given = (" x ".join(map(str, size)) for size in (model.size, images.shape[-2:]))
+        raise BadInput(
+            f"{model.name} takes images of {own}, got {given}; resize them "
+            f"({first_sentence(error)})"
+        ) from error
+
+
+def check_class_names(model: Classifier, logits: Logits) -> None:
+    """Raise ``BadInput`` unless the model names none of its classes, or each."""
+    names, outputs = len(model.classes), logits.shape[1]
+    if names not in (0, outputs):
+        raise BadInput(
+            f"{model.name} has {outputs} outputs but {names} names of classes; "
+            "give Classifier(classes=...) one name per output"
+        )
 
 
 def check_classes(task: Task, logits: Logits) -> None:

@@ -25,8 +25,10 @@ from pinprick.intake import (
     Task,
     check_access,
     check_answers,
+    check_class_names,
     check_classes,
     check_parties,
+    explain_size,
     take_in,
     take_start,
 )
@@ -192,8 +194,9 @@ def _batches(
     for task, saved in tasks:
         if len(task):
             if answer is None:
-                with model.frozen():
+                with model.frozen(), explain_size(model, task.images):
                     answer = _first_answer(model, task)
+                check_class_names(model, answer)
             check_classes(task, answer)
         for number, part in enumerate(task.batches()):
             if saved is None:
