@@ -303,15 +303,34 @@ def test_a_folder_of_the_users_own_with_the_same_name_stays(
     assert (own.exists(), before.exists()) == (True, False)
 
 
-def test_a_run_that_has_finished_is_replaced_but_not_resumed(stopper: Stopper) -> None:
+@pytest.mark.parametrize("seeds", ["0", "0,1"])
+@pytest.mark.parametrize("command", [ATTACK, (*COMPARE, "--figures", "0")])
+def test_a_run_that_has_finished_is_printed_again_without_running(
+    stopper: Stopper, command: tuple[str, ...], seeds: str
+) -> None:
+    whole = (*command, "--seeds", seeds)
+    first = stopper.run(*whole, "--format", "latex")
+    again = (*whole, "--resume", "--format")
+    assert stopper.calls(*again, "latex") == 0
+    assert stopper.run(*again, "latex").out == first.out
+    shell = stopper.run(*again, "markdown")
+    assert shell.out.startswith("Fooling rate and cost per image\n\n| attack")
+    assert shell.err.startswith("the run in pinprick-out has finished: its saved results are shown")
+    assert stopper.calls(*whole) > 0, "without --resume it is replaced"
+
+
+def test_a_finished_run_of_something_else_is_not_printed(stopper: Stopper) -> None:
     stopper.run(*ATTACK)
-    shell = stopper.run(*ATTACK, "--resume")
-    assert (shell.status, shell.err) == (
-        2,
-        "pinprick: the run in pinprick-out has finished, its results are in "
-        "pinprick-out/result.json; leave --resume out to run it again\n",
-    )
-    assert stopper.run(*ATTACK).status == 0
+    for changes, key in (
+        (("--seed", "1"), "seed"),
+        (("--option", "alpha=0.5"), "attacks"),
+        (("--target", "blue"), "target"),
+        (("--max-forwards", "3"), "max forwards"),
+        (("--model", "cli_test_models:colours"), "model"),
+    ):
+        shell = stopper.run(*ATTACK, "--resume", *changes)
+        assert (shell.status, shell.out) == (2, "")
+        assert f"the finished run in pinprick-out has another {key}; " in shell.err
 
 
 def test_resume_starts_from_the_beginning_where_nothing_was_stopped(stopper: Stopper) -> None:

@@ -97,8 +97,18 @@ def test_the_summary_says_whether_all_seeds_have_finished(tmp_path: Path) -> Non
     for job, complete in ((Job(fails=1), False), (Job(raises=1), False), (Job(), True)):
         run_seeds([0, 1], tmp_path, "result.json", job)
         assert json.loads((tmp_path / "summary.json").read_text())["complete"] is complete
-    with pytest.raises(BadInput, match=r"all 2 seeds in .* have finished; leave --resume out"):
-        run_seeds([0, 1], tmp_path, "result.json", Job(), resume=True)
+    job = Job()
+    runs = run_seeds([0, 1], tmp_path, "result.json", job, resume=True)
+    assert (job.ran, runs.outcomes, len(runs.documents)) == ([], [], 2)
+
+
+def test_files_that_were_left_out_of_a_finished_run_are_read_from_it(tmp_path: Path) -> None:
+    run_seeds([0], tmp_path, "result.json", Job())
+    path = tmp_path / "result.json"
+    left_out = [{"path": "a.txt", "reason": "not a picture"}]
+    path.write_text(json.dumps({**json.loads(path.read_text()), "unreadable": left_out}))
+    runs = run_seeds([0], tmp_path, "result.json", Job(), resume=True)
+    assert runs.unreadable == [Unreadable(Path("a.txt"), "not a picture")]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), Stopped("nothing is saved")])

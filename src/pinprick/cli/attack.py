@@ -1,6 +1,7 @@
 """``pinprick attack``: attack pictures, and show what it took to fool the model."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,11 +93,13 @@ def main(
     is no picture, or a service that stops answering; what was found is shown all the same.
 
     Each finished batch is saved. Ctrl-C stops: the table so far is shown, and the exit status is
-    130. The same command with --resume goes on, and ends with the same result.
+    130. The same command with --resume goes on, and ends with the same result. Where the run has
+    finished, --resume prints the saved summary, as in --resume --format latex.
     """
     from pinprick.attacks.build import build
     from pinprick.jobs.attack import attack_pictures
     from pinprick.jobs.attack_group import RunOptions
+    from pinprick.jobs.resume import describe_request
     from pinprick.jobs.seeds import run_seeds
 
     chosen_seeds = options.read_seeds(seed, seeds)
@@ -106,6 +109,14 @@ def main(
     )
     built = build(options.read_attack(attack, option or []))
     console = Console(quiet=quiet)
+    run = RunOptions(
+        batch_size=batch_size,
+        max_forwards=max_forwards,
+        max_backwards=max_backwards,
+        max_seconds=max_seconds,
+        threads=threads,
+        trace=trace,
+    )
 
     def work(seed: int, folder: Path) -> "AttackOutcome":
         return attack_pictures(
@@ -113,15 +124,7 @@ def main(
             model,
             source,
             folder,
-            run=RunOptions(
-                seed=seed,
-                batch_size=batch_size,
-                max_forwards=max_forwards,
-                max_backwards=max_backwards,
-                max_seconds=max_seconds,
-                threads=threads,
-                trace=trace,
-            ),
+            run=replace(run, seed=seed),
             start=start,
             save=_save_file(save, seed if len(chosen_seeds) > 1 else None),
             figures=figures,
@@ -131,7 +134,15 @@ def main(
             progress=console,
         )
 
-    runs = run_seeds(chosen_seeds, out, "result.json", work, resume=resume)
+    runs = run_seeds(
+        chosen_seeds,
+        out,
+        "result.json",
+        work,
+        request=describe_request([built], model, source, run, start=start),
+        resume=resume,
+        progress=console,
+    )
     if not print_summary(console, runs, form, json=json):
         _print(runs.outcomes[0])
         print_summary_of_several(runs.summary)

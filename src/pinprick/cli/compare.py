@@ -1,6 +1,7 @@
 """``pinprick compare``: compare attacks on the same pictures."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -89,11 +90,13 @@ def main(
     is no picture, or a service that stops answering; what was found is shown all the same.
 
     Each finished batch is saved. Ctrl-C stops: the table so far is shown, and the exit status is
-    130. The same command with --resume goes on, and ends with the same result.
+    130. The same command with --resume goes on, and ends with the same result. Where the run has
+    finished, --resume prints the saved summary, as in --resume --format latex.
     """
     from pinprick.attacks.build import build
     from pinprick.jobs.attack_group import RunOptions
     from pinprick.jobs.compare import compare_attacks
+    from pinprick.jobs.resume import describe_request
     from pinprick.jobs.seeds import run_seeds
 
     chosen_seeds = options.read_seeds(seed, seeds)
@@ -111,6 +114,14 @@ def main(
     )
     built = [build(spec) for spec in options.read_attacks(attacks, option or [])]
     console = Console(quiet=quiet)
+    run = RunOptions(
+        batch_size=batch_size,
+        max_forwards=max_forwards,
+        max_backwards=max_backwards,
+        max_seconds=max_seconds,
+        threads=threads,
+        trace=trace,
+    )
 
     def work(seed: int, folder: Path) -> "CompareOutcome":
         return compare_attacks(
@@ -119,15 +130,7 @@ def main(
             source,
             folder,
             judge=judge,
-            run=RunOptions(
-                seed=seed,
-                batch_size=batch_size,
-                max_forwards=max_forwards,
-                max_backwards=max_backwards,
-                max_seconds=max_seconds,
-                threads=threads,
-                trace=trace,
-            ),
+            run=replace(run, seed=seed),
             figures=figures,
             resume=resume,
             device=device,
@@ -135,7 +138,15 @@ def main(
             progress=console,
         )
 
-    runs = run_seeds(chosen_seeds, out, "compare.json", work, resume=resume)
+    runs = run_seeds(
+        chosen_seeds,
+        out,
+        "compare.json",
+        work,
+        request=describe_request(built, model, source, run, judge=judge),
+        resume=resume,
+        progress=console,
+    )
     if not print_summary(console, runs, form, json=json):
         _print(runs.outcomes[0].comparisons)
         print_summary_of_several(runs.summary)

@@ -135,7 +135,8 @@ Resume = Annotated[
     bool | None,
     typer.Option(
         "--resume/--no-resume",
-        help="Go on with the run that was stopped in this --out, or start again without it. By "
+        help="Go on with the run that was stopped in this --out, or start again without it. "
+        "Prints the saved summary of a run that has finished, as in --format. By "
         "default a run is refused where another was stopped, and replaces one that has finished.",
         show_default=False,
     ),

@@ -21,7 +21,7 @@ from pinprick.jobs.pictures import (
     read_groups,
 )
 from pinprick.jobs.progress import Progress
-from pinprick.jobs.resume import UnfinishedRun
+from pinprick.jobs.resume import UnfinishedRun, describe_request
 from pinprick.jobs.start import open_start
 from pinprick.model import Classifier
 from pinprick.report.attack_figure import attack_figure
@@ -137,8 +137,8 @@ def attack_pictures(
     groups, total = read_groups(source, chosen, classifier, progress)
 
     title = f"{attack.card.title} on {classifier.name}"
-    mask = None if source.mask is None else str(source.mask)
-    document = partial(_document, classifier, chosen, mask)
+    request = describe_request([attack], model, source, run, start=start)
+    document = partial(_document, classifier, chosen, request)
     time_left = TimeLeft(run.max_seconds)
     pictures: list[AttackedPicture] = []
     unreadable: list[Unreadable] = []
@@ -253,7 +253,7 @@ def _reread(path: Path, result: AttackResult, model: Classifier) -> tuple[Predic
 def _document(
     model: Classifier,
     chosen: ChosenData | None,
-    mask: str | None,
+    request: dict[str, Any],
     result: AttackResult,
     pictures: Sequence[AttackedPicture],
     unreadable: Sequence[Unreadable],
@@ -269,7 +269,8 @@ def _document(
         "attack": result.attack,
         "model": result.model,
         "data": None if chosen is None else chosen.description,
-        "mask": mask,
+        "mask": request["mask"],
+        "request": request,
         "sent": None if model.sent is None else vars(model.sent),
         "seed": result.seed,
         "seconds": sum(picture.row.seconds for picture in pictures),

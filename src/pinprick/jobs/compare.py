@@ -27,7 +27,7 @@ from pinprick.jobs.pictures import (
     read_all,
 )
 from pinprick.jobs.progress import Progress
-from pinprick.jobs.resume import UnfinishedRun
+from pinprick.jobs.resume import UnfinishedRun, describe_request
 from pinprick.model import Classifier
 from pinprick.report.compare_figure import Column, compare_figure
 from pinprick.report.png import save_figure
@@ -139,7 +139,9 @@ def compare_attacks(
     group = read_all(source, chosen, classifier, progress)
     run = settle_threads(unfinished.with_threads(run), classifier, group.images, progress)
     comparisons = _start_comparisons(group, classifier, other)
+    judged_by = judge.name if isinstance(judge, Classifier) else judge
     facts = {
+        "request": describe_request(attacks, model, source, run, judge=judged_by),
         "attacks": [describe(attack) for attack in attacks],
         "limits": run.limits(),
         "model": classifier.name,

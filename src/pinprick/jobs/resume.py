@@ -1,14 +1,20 @@
 """A run that may be stopped: where its finished batches are, and when it may be resumed."""
 
 import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
+from pinprick.attacks.build import describe
+from pinprick.attacks.card import Attack
 from pinprick.errors import BadInput, Stopped
 from pinprick.files import write_text
 from pinprick.jobs.attack_group import RunOptions
+from pinprick.jobs.pictures import PictureSource
 from pinprick.jobs.progress import Progress
+from pinprick.model import Classifier
 from pinprick.saved_batches import count_batches, remove_batches, saved_threads
 
 _FOLDER = "unfinished"
@@ -117,6 +123,52 @@ def check_not_stopped(out: Path, *, resume: bool | None) -> None:
             f"{out} has {_batches(found)} of a run that was stopped: --resume goes on, "
             "--no-resume starts again, and --out names another folder"
         )
+
+
+def describe_request(
+    attacks: Sequence[Attack],
+    model: str | Classifier,
+    source: PictureSource,
+    run: RunOptions,
+    **others: str | None,
+) -> dict[str, Any]:
+    """What a run was asked for, the same under every seed, as JSON can hold it."""
+    request = {
+        "attacks": [describe(attack) for attack in attacks],
+        "model": model if isinstance(model, str) else model.name,
+        **asdict(source),
+        **run.limits(),
+        **others,
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(request, default=str))
+    return plain
+
+
+def read_finished(
+    folder: Path, document: str, seed: int, request: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """The document of a run that has finished in this folder; None if there is none.
+
+    Raises ``BadInput`` if it was asked for something else.
+
+    Args:
+        folder: The folder of the results.
+        document: The name of its JSON file.
+        seed: The seed of this run.
+        request: What this run is asked for, by ``describe_request``.
+    """
+    path = folder / document
+    if count_batches(folder / _FOLDER) or not is_complete(path):
+        return None
+    found: dict[str, Any] = json.loads(path.read_bytes())
+    before = {**found.get("request", {}), "seed": found.get("seed")}
+    for key, new in {**request, "seed": seed}.items():
+        if key in before and before[key] != new:
+            raise BadInput(
+                f"the finished run in {folder} has another {key.replace('_', ' ')}; "
+                "leave --resume out to run all again, or name another folder with --out"
+            )
+    return found
 
 
 def _batches(count: int) -> str:

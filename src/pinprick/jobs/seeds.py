@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -10,7 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from pinprick.data.pictures import Unreadable
 from pinprick.errors import BadInput, PinprickError, Stopped
 from pinprick.jobs.output import as_json, open_out, write_json
-from pinprick.jobs.resume import check_not_stopped, is_complete
+from pinprick.jobs.progress import Progress
+from pinprick.jobs.resume import check_not_stopped, read_finished
 from pinprick.report.document_summary import summarise_documents
 from pinprick.report.summary import Summary
 
@@ -53,7 +53,10 @@ class SeedRuns(Generic[One]):
     @property
     def unreadable(self) -> Sequence[Unreadable]:
         """Files that were left out, the same under every seed."""
-        return self.outcomes[-1].unreadable if self.outcomes else ()
+        if self.outcomes:
+            return self.outcomes[-1].unreadable
+        listed = self.documents[-1].get("unreadable", [])
+        return [Unreadable(Path(file["path"]), file["reason"]) for file in listed]
 
 
 def run_seeds(
@@ -62,7 +65,9 @@ def run_seeds(
     document: str,
     work: Callable[[int, Path], One],
     *,
+    request: Mapping[str, Any] | None = None,
     resume: bool | None = None,
+    progress: Progress | None = None,
 ) -> SeedRuns[One]:
     """Run a job once per seed, and write summary.json to ``out``.
 
@@ -73,8 +78,11 @@ def run_seeds(
         out: The folder; with several seeds each has a folder in it, such as ``seed-0``.
         document: The name of the JSON file that a job writes to its folder.
         work: Runs the job with a seed, in a folder.
+        request: What the run is asked for, by ``describe_request``. A finished seed that was asked
+            for something else is refused.
         resume: True reads seeds that have finished and goes on with the others. False starts again.
             None refuses where a run was stopped.
+        progress: Receives a remark where all seeds have finished.
     """
     several = len(seeds) > 1
     folders = {seed: out / f"seed-{seed}" if several else out for seed in seeds}
@@ -83,12 +91,16 @@ def run_seeds(
         open_out(out)
         for folder in folders.values():  # all of them, before the first seed takes its time
             check_not_stopped(folder, resume=resume)
-        finished = _finished(folders, document) if resume else {}
-        if len(finished) == len(seeds) and is_complete(out / _SUMMARY):
-            raise BadInput(
-                f"all {len(seeds)} seeds in {out} have finished; leave --resume out to run them "
-                "again"
-            )
+    if resume:
+        for seed, folder in folders.items():
+            one = read_finished(folder, document, seed, request or {})
+            if one is not None:
+                finished[seed] = one
+    if len(finished) == len(seeds):
+        (progress or Progress()).remark(
+            f"the run in {out} has finished: its saved results are shown; "
+            "leave --resume out to run it again"
+        )
     outcomes: list[One] = []
     documents: list[dict[str, Any]] = []
     failure: PinprickError | None = None
@@ -142,17 +154,6 @@ def _check_same_run(
                     f"seed {other['seed']} has another {key} than seed {now['seed']} in {folder}: "
                     "--no-resume runs all seeds again, and --out names another folder"
                 )
-
-
-def _finished(folders: Mapping[int, Path], document: str) -> dict[int, dict[str, Any]]:
-    """The documents of the seeds that have finished."""
-    found: dict[int, dict[str, Any]] = {}
-    for seed, folder in folders.items():
-        with suppress(OSError, ValueError, RecursionError):
-            one = json.loads((folder / document).read_bytes())
-            if isinstance(one, dict) and _is_finished(one):
-                found[seed] = one
-    return found
 
 
 def _is_finished(document: Mapping[str, Any]) -> bool:
