@@ -146,3 +146,22 @@ def test_many_images_that_were_wrong_before_are_said_in_one_line(
     if not output:
         assert "fooled 0 of 0 images that were classified correctly" in shell.out
         assert "greedy  0 of 3          -  " in shell.out
+
+
+@pytest.mark.parametrize("command", ["attack", "compare"])
+def test_tables_and_summaries_of_targeted_runs_name_the_target(
+    run: Run, three: list[Path], tmp_path: Path, command: str
+) -> None:
+    name = "--attack" if command == "attack" else "--attacks"
+    given = (command, *three, *MODEL, name, "greedy", "--target")
+    shell = run(*given, "blue")
+    assert shell.out.splitlines()[0].endswith("target blue")
+    assert "\nFooling rate and cost per image, target blue\n" in shell.out
+    assert "\nNeeded pixels, target blue\n" in shell.out
+    Image.new("RGB", (8, 8), (50, 100, 130)).save(three[0])
+    shell = run(*given, "least-likely")
+    assert shell.out.splitlines()[0].endswith("target least-likely")
+    assert shell.out.splitlines()[2].split()[:4] == ["picture", "label", "target", "before"]
+    shell = run(*given, "least-likely", "--resume", "--format", "latex")
+    assert shell.out.startswith("% Fooling rate and cost per image, target least-likely\n")
+    assert json.loads((tmp_path / "pinprick-out" / "summary.json").read_text())["goal"]

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from pinprick.jobs.attack import AttackedPicture, AttackOutcome
     from pinprick.report.row import Row
 
+_PICTURE = ("picture", "label")
 _COLUMNS = (
-    "picture",
-    "label",
     "before",
     "after",
     ">pixels",
@@ -160,9 +159,16 @@ def _save_file(save: Path | None, seed: int | None) -> Path | None:
 
 def _print(outcome: "AttackOutcome") -> None:
     """The table, the fooling rate, and what holds over all pictures."""
+    from pinprick.report.words import goal_words, with_goal
+
     rows = [picture.row for picture in outcome.pictures]
-    typer.echo(outcome.title)
-    print_table(_COLUMNS, [_cells(picture) for picture in outcome.pictures])
+    targets = [row.target_name for row in rows]
+    typer.echo(with_goal(outcome.title, goal_words(targets, outcome.document["request"]["target"])))
+    differ = len(set(targets)) > 1
+    print_table(
+        (*_PICTURE, *(("target",) if differ else ()), *_COLUMNS),
+        [_cells(picture, with_target=differ) for picture in outcome.pictures],
+    )
     correct = [row for row in rows if row.correct]
     fooled = sum(row.success for row in correct)
     typer.echo(f"fooled {fooled} of {len(correct)} images that were classified correctly")
@@ -176,13 +182,14 @@ def _print(outcome: "AttackOutcome") -> None:
     print_label_note([picture.record for picture in outcome.pictures])
 
 
-def _cells(picture: "AttackedPicture") -> tuple[str, ...]:
+def _cells(picture: "AttackedPicture", *, with_target: bool) -> tuple[str, ...]:
     from pinprick.report.words import prediction_words, share
 
     row = picture.row
     return (
         picture.record.name,
         label_words(picture.record),
+        *((str(row.target_name),) if with_target else ()),
         prediction_words(row.clean),
         prediction_words(row.adversarial),
         f"{row.l0_pixels} ({share(row.l0_pixels_percent)})",

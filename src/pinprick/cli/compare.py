@@ -22,11 +22,12 @@ from pinprick.cli.console import (
 from pinprick.errors import Stopped
 
 if TYPE_CHECKING:
-    from pinprick.jobs.compare import CompareOutcome, Comparison
+    from pinprick.jobs.compare import CompareOutcome
     from pinprick.report.compare_figure import Column
 
 _LIMIT = 16  # images of a dataset by default, each of which gets a figure
-_PICTURE = ("picture", "label", "before", "attack", "after")
+_PICTURE = ("picture", "label")
+_ATTACK = ("before", "attack", "after")
 _OTHER = "†"  # behind a count of the unit that the attack does not count
 _COUNTS = (">pixels", ">elements", ">passes", ">seconds", "outcome")
 
@@ -148,24 +149,36 @@ def main(
         progress=console,
     )
     if not print_summary(console, runs, form, json=json):
-        _print(runs.outcomes[0].comparisons)
+        _print(runs.outcomes[0])
         print_summary_of_several(runs.summary)
     if not isinstance(runs.failure, Stopped):  # which says where the files are
         console.remark(f"figures and compare.json are in {out}")
     end(runs.failure, runs.unreadable)
 
 
-def _print(comparisons: "Sequence[Comparison]") -> None:
-    """One line per picture and attack."""
-    from pinprick.report.words import prediction_words
+def _print(outcome: "CompareOutcome") -> None:
+    """One line per picture and attack, below the goal where there are targets."""
+    from pinprick.report.words import goal_words, prediction_words
 
+    comparisons = outcome.comparisons
+    targets = [column.row.target_name for one in comparisons for column in one.columns]
+    if goal := goal_words(targets, outcome.document["request"]["target"]):
+        typer.echo(goal)
+    differ = len(set(targets)) > 1
     judged = any(comparison.judged is not None for comparison in comparisons)
     print_table(
-        (*_PICTURE, *(("judge",) if judged else ()), *_COUNTS),
+        (
+            *_PICTURE,
+            *(("target",) if differ else ()),
+            *_ATTACK,
+            *(("judge",) if judged else ()),
+            *_COUNTS,
+        ),
         [
             (
                 comparison.record.name,
                 label_words(comparison.record),
+                *((str(column.row.target_name),) if differ else ()),
                 prediction_words(comparison.clean),
                 *_cells(column),
             )

@@ -265,9 +265,10 @@ def _refuse_given(saved: Path, attacking: Mapping[str, object]) -> None:
 def _print(outcome: "ExplainOutcome") -> None:
     """What the attack did, what the groups do, and totals over a dataset."""
     from pinprick.report.totals_text import totals_text
+    from pinprick.report.words import goal_words, with_goal
 
     pictures = outcome.pictures
-    typer.echo(outcome.title)
+    typer.echo(with_goal(outcome.title, goal_words(one.row.target_name for one in pictures)))
     _print_fitted(_ATTACKED, [_attack_cells(picture) for picture in pictures])
     correct = [picture.row for picture in pictures if picture.row.correct]
     fooled = sum(row.success for row in correct)

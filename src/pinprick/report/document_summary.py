@@ -11,6 +11,7 @@ from pinprick.metrics.needed import Numbers
 from pinprick.metrics.outcomes import Outcomes
 from pinprick.report.kept_small import KeptSmall, kept_small, kept_small_in_words
 from pinprick.report.summary import Summary, summarise_outcomes
+from pinprick.report.words import goal_words
 
 Images = Sequence[Mapping[str, Any]]  # what one attack did to each picture, as the document has it
 
@@ -30,7 +31,9 @@ def summarise_documents(documents: Sequence[Mapping[str, Any]]) -> Summary:
     settings = {name: key[1] for key, name in names.items()}
     paired = len({len(runs[0]) for runs in outcomes.values()}) == 1
     kept = {name: _kept_small(documents[0], key[1], by_seed[0][key]) for key, name in names.items()}
-    return summarise_outcomes(outcomes, models, settings, kept, paired=paired)
+    targets = [image.get("target_name") for images in by_seed[0].values() for image in images]
+    goal = goal_words(targets, documents[0].get("request", {}).get("target"))
+    return summarise_outcomes(outcomes, models, settings, kept, paired=paired, goal=goal)
 
 
 def _kept_small(document: Mapping[str, Any], settings: str, images: Images) -> KeptSmall:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from pinprick.metrics.outcomes import Outcomes
@@ -14,6 +14,7 @@ from pinprick.report.kept_small import KeptSmall, kept_small
 from pinprick.report.row import plain
 from pinprick.report.summary_tables import explain_tables, needed_table, rates_table, tests_table
 from pinprick.report.text_table import TextTable, fill
+from pinprick.report.words import goal_words, with_goal
 from pinprick.result import AttackResult
 from pinprick.results_by_name import Results, by_name, same_images
 
@@ -28,10 +29,12 @@ class Summary:
     Attributes:
         rows: The numbers per attack.
         pairs: The tests of every two attacks; empty unless all are on the same images.
+        goal: The goal of all attacks, as in "target two"; empty if it is untargeted.
     """
 
     rows: tuple[SummaryRow, ...]
     pairs: tuple[PairedTest, ...] = ()
+    goal: str = ""
 
     def text(self) -> str:
         """Tables for reading, and what they mean."""
@@ -66,6 +69,7 @@ class Summary:
     def plain(self) -> dict[str, Any]:
         """As JSON can hold it: infinite and undefined numbers are None."""
         return {
+            "goal": self.goal,
             "attacks": [plain(row) for row in self.rows],
             "pairs": [plain(pair) for pair in self.pairs],
         }
@@ -80,7 +84,8 @@ class Summary:
         """Fooling rate and cost; needed pixels; needed elements; paired tests, if any."""
         rows = self.rows
         tables = [rates_table(rows), needed_table(rows, "pixels"), needed_table(rows, "elements")]
-        return [*tables, tests_table(self.pairs)] if self.pairs else tables
+        tables += [tests_table(self.pairs)] if self.pairs else []
+        return [replace(table, caption=with_goal(table.caption, self.goal)) for table in tables]
 
     def _blocks(self, tables: list[str], sentence: Callable[[str], str]) -> str:
         return "\n\n".join([*tables, sentence(explain_tables(self.rows, self.pairs))])
@@ -104,7 +109,9 @@ def summarise(results: Results) -> Summary:
         name: kept_small(runs[0].attack, grey=runs[0].images.shape[1] == 1)
         for name, runs in named.items()
     }
-    summary = summarise_outcomes(outcomes, models, {}, kept, paired=paired)
+    goals = {_goal(run) for runs in named.values() for run in runs}
+    goal = goals.pop() if len(goals) == 1 else "goals that differ by attack"
+    summary = summarise_outcomes(outcomes, models, {}, kept, paired=paired, goal=goal)
     if summary.warning:
         warnings.warn(summary.warning, stacklevel=2)
     return summary
@@ -117,6 +124,7 @@ def summarise_outcomes(
     kept: Mapping[str, KeptSmall],
     *,
     paired: bool,
+    goal: str = "",
 ) -> Summary:
     """The summary of what was measured, by the name of each attack.
 
@@ -126,6 +134,7 @@ def summarise_outcomes(
         settings: Settings of the attack, as text, where known.
         kept: What the attack keeps small.
         paired: Whether all runs are of the same images.
+        goal: As in ``Summary``.
     """
     rows = (
         summarise_runs(
@@ -138,7 +147,12 @@ def summarise_outcomes(
         )
         for name, runs in outcomes.items()
     )
-    return Summary(tuple(rows), tuple(compare_pairs(outcomes)) if paired else ())
+    return Summary(tuple(rows), tuple(compare_pairs(outcomes)) if paired else (), goal)
+
+
+def _goal(result: AttackResult) -> str:
+    targets = result.goal.targets
+    return goal_words([] if targets is None else [f"class {one}" for one in targets.tolist()])
 
 
 def _of_result(result: AttackResult) -> Outcomes:

@@ -1,6 +1,7 @@
 """Numbers, predictions, outcomes and settings as text, for tables and figures alike."""
 
 import textwrap
+from collections.abc import Iterable
 from typing import Any
 
 from pinprick.attacks.build import describe
@@ -37,6 +38,26 @@ def outcome_words(row: Row) -> str:
         return f"already {'wrong' if row.target is None else 'there'}{doubt}"
     found_by = f" by {row.found_by}" if row.found_by else ""
     return f"fooled{found_by}{doubt}" if row.success else f"{row.remark}{doubt}"
+
+
+def goal_words(targets: Iterable[str | None], asked: str | None = None) -> str:
+    """The goal, as in "target two"; empty if it is untargeted.
+
+    Args:
+        targets: The name of the target of each image; None for an untargeted goal.
+        asked: What ``--target`` said, where that is known.
+    """
+    names = set(targets)
+    if not names - {None}:
+        return ""
+    if asked == "least-likely":
+        return "target least-likely"
+    return f"target {names.pop()}" if len(names) == 1 else "targets that differ by image"
+
+
+def with_goal(text: str, goal: str) -> str:
+    """A title with the goal behind it, if there is one."""
+    return f"{text}, {goal}" if goal else text
 
 
 def changed(row: Row) -> str:
