@@ -192,6 +192,23 @@ def test_tensors_of_another_kind_are_refused(header: str | None, tmp_path: Path)
         load_result(path)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "reason"),
+    [
+        (None, "; give a file that attack --save or save_result wrote"),
+        ({"pinprick": '{"format": 1}'}, ": it has no 'remarks'"),
+    ],
+)
+def test_the_line_about_a_foreign_file_is_a_sentence(
+    metadata: dict[str, str] | None, reason: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "digits.safetensors"
+    save_file({"weight": torch.zeros(2)}, path, metadata=metadata)
+    with pytest.raises(BadInput) as error:
+        load_result(path)
+    assert str(error.value) == f"{path} is not a result saved by pinprick{reason}"
+
+
 def test_another_version_of_the_format_is_named(tmp_path: Path) -> None:
     path = tmp_path / "later.safetensors"
     save_file({"weight": torch.zeros(2)}, path, metadata={"pinprick": '{"format": 2}'})

@@ -121,6 +121,7 @@ class AttackResult(BatchRows):
             exact models. None where it was not measured: remote models, models of labels alone.
         attack: Name and settings of the attack.
         model: Name of the model.
+        model_from: What loads the model, as ``--model`` takes it; empty text if that is not known.
         seed: The seed of the random streams.
         complete: False where the run was stopped before all of its images were attacked.
     """
@@ -149,6 +150,7 @@ class AttackResult(BatchRows):
     noise: PerImage | None = None
     attack: dict[str, Any] = field(default_factory=dict)
     model: str = ""
+    model_from: str = ""
     seed: int = 0
     complete: bool = True
 

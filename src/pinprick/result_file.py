@@ -28,6 +28,7 @@ _HEADER = (
     "sent",
     "attack",
     "model",
+    "model_from",
     "seed",
     "complete",
 )
@@ -36,7 +37,6 @@ _NOT_OURS = (
     SafetensorError,
     OSError,
     AttributeError,
-    KeyError,
     TypeError,
     ValueError,
     RuntimeError,
@@ -75,6 +75,11 @@ def load_result(path: str | Path) -> AttackResult:
             metadata = file.metadata() or {}
             names = file.keys()
             tensors = {name: file.get_tensor(name) for name in names}
+        if "pinprick" not in metadata:
+            raise BadInput(
+                f"{path} is not a result saved by pinprick; "
+                "give a file that attack --save or save_result wrote"
+            )
         where = f"{path} is not a result saved by pinprick: its header"
         header = read_json(metadata["pinprick"], where, largest=_LARGEST)
         if header.pop("format") != FORMAT:
@@ -91,6 +96,8 @@ def load_result(path: str | Path) -> AttackResult:
         return AttackResult(goal=goal, stages=stages, start=start, trace=trace, **tensors, **header)
     except FileNotFoundError:
         raise BadInput(f"there is no file {path}") from None
+    except KeyError as error:
+        raise BadInput(f"{path} is not a result saved by pinprick: it has no {error}") from error
     except _NOT_OURS as error:
         raise BadInput(f"{path} is not a result saved by pinprick: {error}") from error
 

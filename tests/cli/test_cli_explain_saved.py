@@ -1,6 +1,7 @@
 """``pinprick explain RESULT`` explains what ``attack --save`` wrote, without attacking again."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from cli.conftest import Run
+from pinprick import load_result, save_result
 
 MODEL = ("--model", "cli_test_models:colours")
 PLAIN = ("--layer", "none", "--figures", "0")
@@ -77,6 +79,13 @@ def test_some_of_the_pictures_will_do(run: Run, saved: Path, pictures: list[Path
 
 @pytest.mark.usefixtures("no_attack")
 def test_the_model_in_the_file_is_the_default(run: Run, saved: Path) -> None:
+    assert load_result(saved).model_from == "cli_test_models:colours"
+    assert run("explain", saved, *PLAIN).status == 0
+
+
+@pytest.mark.usefixtures("no_attack")
+def test_a_model_that_cannot_be_loaded_by_its_name_must_be_given(run: Run, saved: Path) -> None:
+    save_result(replace(load_result(saved), model_from=""), saved)
     shell = run("explain", saved, *PLAIN)
     assert shell.status == 2
     assert shell.err == (

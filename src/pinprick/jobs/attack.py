@@ -142,7 +142,7 @@ def attack_pictures(
     time_left = TimeLeft(run.max_seconds)
     pictures: list[AttackedPicture] = []
     unreadable: list[Unreadable] = []
-    file, saved = IncrementalJson(out / "result.json"), IncrementalResult(save)
+    file, saved = IncrementalJson(out / "result.json"), IncrementalResult(save, model)
     failure: PinprickError | None = None
     try:
         with (

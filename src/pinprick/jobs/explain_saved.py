@@ -64,7 +64,7 @@ def explain_saved(
     Args:
         path: The file of the result, as ``pinprick attack --save`` writes it.
         out: The folder; it is made if it is missing.
-        model: The attacked model, or its name; None for the name in the file.
+        model: The attacked model, or its name; None for the one that the file names.
         source: The attacked pictures, or some of them, for their names; None for all of the file.
         seed: Decides what is sampled.
         threads: Number of CPU threads; None to measure which suits the model.
@@ -134,15 +134,15 @@ def explain_saved(
 def _load_attacked(
     model: str | Classifier | None, result: AttackResult, path: Path, device: str, *, trust: bool
 ) -> Classifier:
-    """The model that was given, or the one of the result by its name."""
+    """The model that was given, or the one of the result."""
     if model is not None:
         return load_on_device(model, device, trust=trust)
     try:
-        return load_on_device(result.model, device, trust=trust)
+        return load_on_device(result.model_from or result.model, device, trust=trust)
     except UnknownName:
         raise BadInput(
-            f"{path} is of the model {result.model!r}, which cannot be loaded by that name; "
-            "give it with --model"
+            f"{path} is of the model {(result.model_from or result.model)!r}, which cannot be "
+            "loaded by that name; give it with --model"
         ) from None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pinprick.files import open_folder, write_text
+from pinprick.model import Classifier
 from pinprick.result import AttackResult, join
 from pinprick.result_file import save_result
 
@@ -83,11 +84,11 @@ class IncrementalResult:
     """A file of results that grows with each batch; with ``path`` None nothing is written.
 
     It is rewritten as often as that takes less than 5 % of the time, and at the end. Its result
-    says whether it is ``complete``.
+    says whether it is ``complete``, and what loads its model, if ``model`` is a name.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, path: Path | None, model: str | Classifier) -> None:
+        self._path, self._model_from = path, model if isinstance(model, str) else ""
         self._results: list[AttackResult] = []
         self._complete = False
         self._sparing = Sparing()
@@ -109,4 +110,7 @@ class IncrementalResult:
 
     def _save(self) -> None:
         if self._path is not None and self._results:
-            save_result(replace(join(self._results), complete=self._complete), self._path)
+            whole = replace(
+                join(self._results), complete=self._complete, model_from=self._model_from
+            )
+            save_result(whole, self._path)
