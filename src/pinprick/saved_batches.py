@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from pinprick.attacks.card import Attack, Card
@@ -89,6 +90,15 @@ class SavedBatches:
 def count_batches(folder: Path) -> int:
     """The number of finished batches in a folder and the folders in it."""
     return sum(1 for _ in folder.rglob(_ANY_BATCH))
+
+
+def count_images(folder: Path) -> int:
+    """The number of images in the finished batches of a folder and the folders in it."""
+    count = 0
+    for batch in folder.rglob(_ANY_BATCH):
+        with suppress(SafetensorError, OSError), safe_open(batch, framework="pt") as file:
+            count += file.get_slice("ids").get_shape()[0]
+    return count
 
 
 def saved_threads(folder: Path) -> int | None:

@@ -14,9 +14,11 @@ import pytest
 from matplotlib.figure import Figure
 from measured import measured, without_times
 from PIL import Image
+from torch import Tensor
 
 from cli.conftest import Run, Shell
 from pinprick import load_result
+from pinprick.report.png import save_png as write_png
 
 MODEL = '''
 import os
@@ -139,6 +141,27 @@ def test_a_stopped_attack_shows_and_saves_what_it_found_and_goes_on(
     assert measured(load_result("saved.safetensors")) == result
     assert stopper.files() == pictures
     assert not (tmp_path / "pinprick-out" / "unfinished").exists()
+
+
+def test_the_counts_agree_where_a_stop_falls_between_a_batch_and_its_pictures(
+    stopper: Stopper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = 0
+
+    def save_png(image: Tensor, path: Path) -> None:
+        nonlocal saved
+        saved += 1
+        if saved == 4:
+            raise KeyboardInterrupt
+        write_png(image, path)
+
+    monkeypatch.setattr("pinprick.jobs.attack.save_png", save_png)
+    shell = stopper.run(*ATTACK)
+    assert (
+        "stopped after 4 of 5 images; 2 finished batches saved in pinprick-out/unfinished, "
+        "the results of the first 2 in pinprick-out/result.json and saved.safetensors; "
+    ) in shell.err
+    assert (len(stopper.document()["images"]), len(load_result("saved.safetensors"))) == (2, 2)
 
 
 def test_an_attack_that_is_stopped_again_and_again_ends_with_the_same_result(

@@ -161,7 +161,6 @@ def attack_pictures(
                 for records, result in attack_group(
                     attack, classifier, group, run, time_left, first, folder
                 ):
-                    saved.add(result)
                     left = None if figures is None else figures - len(pictures)
                     pictures += _save_pictures(
                         result,
@@ -172,6 +171,7 @@ def attack_pictures(
                         figures=left,
                         drawn=unfinished.has_made,
                     )
+                    saved.add(result)  # with the PNGs, so that all files hold the same images
                     found = (list(pictures), list(unreadable))
                     file.update(partial(document, result, *found))
                     advance(len(result))

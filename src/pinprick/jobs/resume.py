@@ -15,7 +15,7 @@ from pinprick.jobs.attack_group import RunOptions
 from pinprick.jobs.pictures import PictureSource
 from pinprick.jobs.progress import Progress
 from pinprick.model import Classifier
-from pinprick.saved_batches import count_batches, remove_batches, saved_threads
+from pinprick.saved_batches import count_batches, count_images, remove_batches, saved_threads
 
 _FOLDER = "unfinished"
 _NOTE = "README.txt"
@@ -90,14 +90,22 @@ class UnfinishedRun:
             self._progress.remark(f"finished batches are in {self.folder}: --resume goes on")
 
     def stopped(self, done: int, total: str, save: Path | None = None) -> Stopped:
-        """The error that says where the run was stopped, as in "5 of 20 images"."""
+        """The error that says how much is saved.
+
+        Args:
+            done: Number of images in the files of the results.
+            total: All images, as in "20 images".
+            save: A further file of results.
+        """
         found = count_batches(self.folder)
         if not found:
             return Stopped("stopped before the first batch was finished; nothing is saved")
         files = " and ".join(map(str, filter(None, (self._document, save))))
-        results = f", the results so far in {files}" if done else ""
+        images = count_images(self.folder)
+        so_far = "so far" if done == images else f"of the first {done}"
+        results = f", the results {so_far} in {files}" if done else ""
         return Stopped(
-            f"stopped after {done} of {total}; {_batches(found)} saved in {self.folder}{results}",
+            f"stopped after {images} of {total}; {_batches(found)} saved in {self.folder}{results}",
             resumable=True,
         )
 
