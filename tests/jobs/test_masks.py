@@ -114,7 +114,7 @@ def test_a_folder_has_a_mask_per_picture_by_name(
     assert torch.equal(masks[:, 0], torch.stack([half == 0, half > 0]))
     assert line_of(folder, PictureRecord("cat", Path("cat.jpg")), colours) == (
         f"the folder of masks {folder} has no cat.png; "
-        "it must hold one PNG per picture, by the names in the table"
+        "it must hold one PNG per picture, by the names in the table or of the files"
     )
 
 
@@ -150,3 +150,21 @@ def test_attack_compare_and_explain_keep_to_a_mask(
     assert explained.document["mask"] == str(mask)
     for one in explained.pictures:
         assert all(column < 4 for group in one.explanation.groups for _, column in group.pixels)
+
+
+def test_a_folder_of_masks_may_have_the_names_of_the_picture_files(
+    colours: Classifier, half: Tensor, wide: PictureRecord, tmp_path: Path
+) -> None:
+    folder = tmp_path / "masks"
+    folder.mkdir()
+    save(half, folder / "wide.png")
+    listed = PictureRecord("0-wide", wide.path)
+    masks = read_masks(folder, [listed], torch.zeros(1, 3, 8, 8), colours)
+    assert torch.equal(masks[0, 0], half > 0)
+    save(255 - half, folder / "0-wide.png")
+    masks = read_masks(folder, [listed], torch.zeros(1, 3, 8, 8), colours)
+    assert torch.equal(masks[0, 0], half == 0), "the name in the table comes first"
+    (folder / "0-wide.png").unlink()
+    again = PictureRecord("1-wide", tmp_path / "other" / "wide.png")
+    with pytest.raises(BadInput, match=r"has no 0-wide.png; it must hold one PNG per picture"):
+        read_masks(folder, [listed, again], torch.zeros(2, 3, 8, 8), colours)

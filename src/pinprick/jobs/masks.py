@@ -27,8 +27,8 @@ def read_masks(
     other must be as large as the image that the model sees, or ``BadInput`` is raised.
 
     Args:
-        path: A picture file for all pictures, or a folder with NAME.png per picture, by the names
-            of the records.
+        path: A picture file for all pictures, or a folder with NAME.png per picture, by the name
+            of the record or that of its own file.
         records: The pictures.
         images: The same pictures as the model sees them.
         model: The model, which resizes and crops pictures.
@@ -36,14 +36,26 @@ def read_masks(
     read = cache(_read)  # one file for all pictures is read once
     masks = []
     for record in records:
-        file = path / f"{record.name}.png" if path.is_dir() else path
-        if file != path and not file.exists():
-            raise BadInput(
-                f"the folder of masks {path} has no {file.name}; "
-                "it must hold one PNG per picture, by the names in the table"
-            )
+        file = _find(path, record, records) if path.is_dir() else path
         masks.append(_fitted(file, read(file), record, (images.shape[2], images.shape[3]), model))
     return torch.stack(masks)[:, None]
+
+
+def _find(folder: Path, record: PictureRecord, records: Sequence[PictureRecord]) -> Path:
+    """The mask of a picture: by its name in the table, or by that of its file if no other has it.
+
+    A picture d00.png of a list is called 0-d00 in the table.
+    """
+    names = [record.name]
+    if record.path.is_file() and [one.path.stem for one in records].count(record.path.stem) == 1:
+        names = list(dict.fromkeys([record.name, record.path.stem]))
+    for name in names:
+        if (folder / f"{name}.png").exists():
+            return folder / f"{name}.png"
+    raise BadInput(
+        f"the folder of masks {folder} has no {' or '.join(f'{name}.png' for name in names)}; "
+        "it must hold one PNG per picture, by the names in the table or of the files"
+    )
 
 
 def _read(file: Path) -> Image:
