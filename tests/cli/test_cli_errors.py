@@ -30,7 +30,10 @@ GREEDY = ("--attack", "greedy")
         (("--target", "1.0"), "a class of colours is a number from 0 to 2, got 1.0"),
         (("--label", "²"), "no class of colours is called '²'"),
         (("--label", "9" * 5000), "a class of colours is a number from 0 to 2, got 999"),
-        (("--target", "red"), "brick is labelled red already; a target must be another class"),
+        (
+            ("--target", "red"),
+            "there is no image to attack: 1 image labelled red already; a target",
+        ),
         (("--label", "purple"), "no class of colours is called 'purple'; known: blue, green, red"),
         (("--label", "0", "--label", "1"), "2 labels for 1 pictures; give one, or one each"),
         (("--model", "colours"), "no model is called 'colours'"),

@@ -165,3 +165,30 @@ def test_tables_and_summaries_of_targeted_runs_name_the_target(
     shell = run(*given, "least-likely", "--resume", "--format", "latex")
     assert shell.out.startswith("% Fooling rate and cost per image, target least-likely\n")
     assert json.loads((tmp_path / "pinprick-out" / "summary.json").read_text())["goal"]
+
+
+def test_images_of_the_target_class_are_skipped_and_counted(
+    run: Run, three: list[Path], tmp_path: Path
+) -> None:
+    sea = tmp_path / "sea.png"
+    Image.new("RGB", (8, 8), (50, 100, 150)).save(sea)
+    shell = run("attack", sea, *three, *GREEDY, "--target", "blue")
+    assert shell.status == 0
+    assert shell.err.count("skipped 1 image labelled blue already\n") == 1
+    names = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())["images"]
+    assert [one["name"] for one in names] == ["brick0", "brick1", "brick2"]
+    listed = "".join(
+        f"{path.name},{name}\n"
+        for path, name in zip([*three, sea], ["red"] * 3 + ["blue"], strict=True)
+    )
+    (tmp_path / "list.csv").write_text(f"file,label\n{listed}")
+    shell = run(
+        "compare", "--data", "csv:list.csv", *MODEL, "--attacks", "greedy", "--target", "blue"
+    )
+    assert (shell.status, shell.out.count("0-brick0"), "3-sea" in shell.out) == (0, 1, False)
+    assert "skipped 1 image labelled blue already" in shell.err
+    shell = run("attack", "--data", "csv:list.csv[class=blue]", *GREEDY, "--target", "blue")
+    assert (shell.status, "there is no image to attack: 1 image labelled blue" in shell.err) == (
+        2,
+        True,
+    )

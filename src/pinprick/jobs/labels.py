@@ -87,22 +87,23 @@ def with_label(
 
 
 def find_targets(
-    target: str | None,
-    records: Sequence[PictureRecord],
-    model: Classifier,
-    logits: Logits,
-    labels: Labels,
+    target: str | None, model: Classifier, logits: Logits, labels: Labels
 ) -> Labels | None:
-    """The target class of each picture, never its label; None without a target."""
+    """The target class of each picture; None without a target."""
     if target is None:
         return None
     if target == "least-likely":
         return least_likely(logits, labels)
     wanted = find_class(target, model.classes, count=logits.shape[1], owner=model.name)
-    for record in records:
-        if record.label == wanted:
-            raise BadInput(
-                f"{record.name} is labelled {record.label_name} already; "
-                "a target must be another class"
-            )
     return torch.full_like(labels, wanted)
+
+
+def rows_to_attack(
+    target: str | None, records: Sequence[PictureRecord], model: Classifier, classes: int
+) -> Tensor:
+    """The rows of pictures that are not labelled with the target class already."""
+    rows = torch.arange(len(records))
+    if target is None or target in ("least-likely", "given"):
+        return rows
+    wanted = find_class(target, model.classes, count=classes, owner=model.name)
+    return rows[torch.tensor([record.label != wanted for record in records], dtype=torch.bool)]

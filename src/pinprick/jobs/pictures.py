@@ -15,7 +15,13 @@ from pinprick.data.select import load_subset
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.data.subset import Range, Subset, describe, parse
 from pinprick.errors import BadInput
-from pinprick.jobs.labels import clean_logits, find_targets, label_pictures, with_label
+from pinprick.jobs.labels import (
+    clean_logits,
+    find_targets,
+    label_pictures,
+    rows_to_attack,
+    with_label,
+)
 from pinprick.jobs.masks import read_masks
 from pinprick.jobs.progress import Progress
 from pinprick.model import Classifier
@@ -162,13 +168,16 @@ def _file_group(source: PictureSource, model: Classifier, progress: Progress) ->
     logits, rows, unanswered = clean_logits(model, images, records)
     _warn(unanswered, progress)
     records = label_pictures([records[row] for row in rows.tolist()], model, logits, source.labels)
+    kept = rows_to_attack(source.target, records, model, logits.shape[1])
+    _tell_skipped(len(records) - len(kept), len(kept), source, progress)
+    rows, logits, records = rows[kept], logits[kept], [records[row] for row in kept.tolist()]
     labels = torch.tensor([record.label for record in records], dtype=torch.long)
     return PictureGroup(
         records=tuple(records),
         images=images[rows],
         logits=logits,
         labels=labels,
-        targets=find_targets(source.target, records, model, logits, labels),
+        targets=find_targets(source.target, model, logits, labels),
         allowed=_allowed(source, records, images[rows], model),
         ids=rows,
         unreadable=(*unreadable, *unanswered),
@@ -182,6 +191,7 @@ def _data_groups(
     check_shape(data, model)
     classes, target = None, source.target
     left_out: list[Unreadable] = []  # since the last group
+    skipped = attacked = 0
     for part in _parts(data, model):
         names, images, kept, unreadable = _read_part(part, model)
         _warn(unreadable, progress)
@@ -201,6 +211,13 @@ def _data_groups(
         ]
         if target == "given" and some.targets is None:
             raise BadInput(f"{some.name} gives no targets; name a class, or least-likely")
+        others = rows_to_attack(target, records, model, classes)
+        skipped, attacked = skipped + len(records) - len(others), attacked + len(others)
+        some, logits, rows = some[others], logits[others], rows[others]
+        records = [records[row] for row in others.tolist()]
+        left_out += unanswered
+        if not records:
+            continue
         yield PictureGroup(
             records=tuple(records),
             images=images[rows],
@@ -208,14 +225,15 @@ def _data_groups(
             labels=some.labels,
             targets=some.targets
             if target == "given"
-            else find_targets(target, records, model, logits, some.labels),
+            else find_targets(target, model, logits, some.labels),
             allowed=_allowed(source, records, images[rows], model),
             ids=some.indices,
-            unreadable=(*left_out, *unanswered),
+            unreadable=tuple(left_out),
         )
         left_out = []
     if classes is None:
         raise BadInput(f"there is no picture to work on in {data.source}")
+    _tell_skipped(skipped, attacked, source, progress)
     if left_out:
         none = torch.empty(0, dtype=torch.long)
         yield PictureGroup(
@@ -228,6 +246,19 @@ def _data_groups(
             ids=none,
             unreadable=tuple(left_out),
         )
+
+
+def _tell_skipped(skipped: int, attacked: int, source: PictureSource, progress: Progress) -> None:
+    """Say how many pictures are of the target class already; ``BadInput`` if all of them are."""
+    if not skipped:
+        return
+    images = f"{skipped} image{'s' if skipped != 1 else ''}"
+    if not attacked:
+        raise BadInput(
+            f"there is no image to attack: {images} labelled {source.target} already; "
+            "a target must be another class"
+        )
+    progress.remark(f"skipped {images} labelled {source.target} already")
 
 
 def _allowed(
