@@ -192,3 +192,9 @@ def test_images_of_the_target_class_are_skipped_and_counted(
         2,
         True,
     )
+
+
+def test_a_file_without_its_form_gets_a_hint(run: Run) -> None:
+    shell = run("attack", "--data", "pics/list.csv[0:3]", *GREEDY)
+    line = "pinprick: pics/list.csv is a file: write csv:pics/list.csv[0:3]\n"
+    assert (shell.status, shell.err) == (2, line)

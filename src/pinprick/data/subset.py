@@ -62,6 +62,7 @@ class Subset:
     steps: tuple[Step, ...] = ()
 
 
+_FORMS = {".csv": "csv", ".safetensors": "tensors"}  # how files are named, by their endings
 _WHOLE = re.compile(r"(?P<head>.*?)(?P<steps>(?:\[[^\[\]]*\])*)", re.DOTALL)
 _DIGITS = "[0-9]{1,18}"  # that always fit 64 bits
 _ONE = re.compile(_DIGITS)
@@ -88,6 +89,9 @@ def parse(text: str, *, split: str = "test") -> Subset:
         raise BadInput(
             f"a set is written NAME/SPLIT[IMAGES], as in cifar10/test[0:100]; got {text!r}"
         )
+    for end, form in _FORMS.items():
+        if head.lower().endswith(end) and not _has_path(head):
+            raise BadInput(f"{head} is a file: write {form}:{text}")
     if slash and named not in SPLITS:
         raise UnknownName("split", named, SPLITS)
     return Subset(
