@@ -107,7 +107,7 @@ def test_a_wrong_name_gets_one_line(run: Run, picture: Path) -> None:
 
 def test_selftest_holds_it_to_the_contract(run: Run) -> None:
     done = run("selftest", "--attack", "cli_test_own:Half", "--option", "channel=0")
-    assert done.status == 1
+    assert done.status == 2
     assert "It never asked the model." in done.out
     assert "of 15 passed by half" in done.out
     sound = run("selftest", "--attack", "ifgsm", "--option", "steps=1", "--json")

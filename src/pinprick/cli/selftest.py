@@ -30,6 +30,7 @@ def main(
     machine, and please report it.
 
     With --attack the table has one line per clause of the contract, with what the attack breaks.
+    The exit status is then 2, since the attack needs fixing.
     """
     from pinprick.attacks.build import build
     from pinprick.contract.check_attack import contract_verdicts
@@ -40,17 +41,23 @@ def main(
     if attack is not None:
         chosen = build({"name": attack, **options.read_options(option or [])})
         _report(
-            contract_verdicts(chosen), {"attack": chosen.describe()}, f"by {chosen.card.name}", json
+            contract_verdicts(chosen),
+            {"attack": chosen.describe()},
+            f"by {chosen.card.name}",
+            json,
+            status=2,
         )
         return
     if option:
         raise BadInput("--option belongs to the attack that --attack names; give both")
     found = str(find_device(device))
-    _report(run_selftest(found), {"device": found}, f"on {found}", json)
+    _report(run_selftest(found), {"device": found}, f"on {found}", json, status=1)
 
 
-def _report(verdicts: "list[Verdict]", facts: dict[str, object], what: str, json: bool) -> None:
-    """Print the verdicts; the exit status is 1 where one failed."""
+def _report(
+    verdicts: "list[Verdict]", facts: dict[str, object], what: str, json: bool, *, status: int
+) -> None:
+    """Print the verdicts, and exit with ``status`` if one failed."""
     from dataclasses import asdict
 
     failed = sum(not verdict.passed for verdict in verdicts)
@@ -61,4 +68,4 @@ def _report(verdicts: "list[Verdict]", facts: dict[str, object], what: str, json
         print_table(("test", "outcome", "detail"), rows)
         typer.echo(f"{len(verdicts) - failed} of {len(verdicts)} passed {what}")
     if failed:
-        raise typer.Exit(1)
+        raise typer.Exit(status)
