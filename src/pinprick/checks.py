@@ -27,7 +27,8 @@ from pinprick.zoo.facts import TOLERATED, linf_attack, overstatement
 
 ADVICE = {
     "training_mode": "call net.eval() before you measure anything yourself; attacks do so anyway",
-    "softmax_outputs": "give the scores before the softmax; its gradients vanish where it is sure",
+    "softmax_outputs": "give the scores before the softmax, whose gradients vanish where it is "
+    "sure, or probabilities=True to score_model",
     "random_logits": "switch the randomness off, or average over it inside the model",
     "nonfinite_logits": "find the image and the layer; such an answer never counts as fooled",
     "zero_gradients": "use attacks on the margin, or ones that need scores alone",
@@ -93,7 +94,7 @@ def check_model(
         logits = _answers(classifier, images)
         finite = logits.isfinite().all(dim=1)
         seen["nonfinite_logits"] = _nonfinite(finite)
-        seen["softmax_outputs"] = _softmax_outputs(classifier, logits[finite])
+        seen["softmax_outputs"] = softmax_outputs(classifier, logits[finite])
         seen["random_logits"] = _random_logits(classifier, images[finite], logits[finite])
         seen["zero_gradients"] = _zero_gradients(classifier, images[finite])
         if truth is not None:
@@ -178,8 +179,11 @@ def _nonfinite(finite: Mask) -> str:
     return f"the logits of {bad} of {len(finite)} images are NaN or infinite" if bad else ""
 
 
-def _softmax_outputs(model: Classifier, logits: Logits) -> str:
-    """Probabilities add up to one; the one-hot scores of a label-only model may too."""
+def softmax_outputs(model: Classifier, logits: Logits) -> str:
+    """A sentence if the outputs are probabilities, which add up to 1; otherwise empty text.
+
+    The one-hot scores of a model that gives labels alone may add up to 1, too.
+    """
     if model.access == "labels" or not len(logits):
         return ""
     shares = (logits >= 0).all() and ((logits.sum(dim=1) - 1).abs() < 1e-3).all()

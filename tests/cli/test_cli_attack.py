@@ -265,3 +265,14 @@ def test_a_mask_says_which_pixels_may_change(run: Run, picture: Path, tmp_path: 
     assert refused.err.startswith(
         "pinprick: the mask small.png has 5 x 5 pixels, but the model sees"
     )
+
+
+@pytest.mark.parametrize("command", ["attack", "compare"])
+def test_outputs_that_are_probabilities_are_remarked_on(
+    run: Run, picture: Path, command: str
+) -> None:
+    attack = ("--attack" if command == "attack" else "--attacks", "greedy", "--figures", "0")
+    shell = run(command, picture, "--model", "cli_test_models:soft", *attack)
+    assert shell.err.count("soft: the outputs of every image lie in [0, 1] and add up to 1; ") == 1
+    assert "probabilities=True to score_model" in shell.err
+    assert "add up to 1" not in run(command, picture, *MODEL, *attack).err

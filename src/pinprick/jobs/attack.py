@@ -10,7 +10,12 @@ from pinprick.attacks.card import Attack
 from pinprick.data.pictures import PictureRecord, Unreadable
 from pinprick.errors import BadInput, PinprickError
 from pinprick.files import writing
-from pinprick.jobs.attack_group import RunOptions, attack_group, settle_threads
+from pinprick.jobs.attack_group import (
+    RunOptions,
+    attack_group,
+    remark_probabilities,
+    settle_threads,
+)
 from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
 from pinprick.jobs.output import IncrementalJson, IncrementalResult, open_out
 from pinprick.jobs.pictures import (
@@ -155,6 +160,8 @@ def attack_pictures(
                 unreadable += group.unreadable
                 if not group.records:  # a remote model answered for none of them
                     continue
+                if not pictures:
+                    remark_probabilities(classifier, group.logits, progress)
                 run = settle_threads(run, classifier, group.images, progress)
                 first = None if start_of is None else start_of(group, classifier)
                 folder = unfinished.folder / f"part-{number}"

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.card import Attack
+from pinprick.checks import ADVICE, softmax_outputs
 from pinprick.data.pictures import PictureRecord
 from pinprick.jobs.batch_size import choose_batch_size
 from pinprick.jobs.pictures import PictureGroup
@@ -16,7 +17,7 @@ from pinprick.model import Classifier
 from pinprick.result import AttackResult
 from pinprick.run import TimeLeft, attack_batches
 from pinprick.threads import choose_threads
-from pinprick.types import Images
+from pinprick.types import Images, Logits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,12 @@ def settle_threads(
         if run.threads is None:
             progress.remark(f"{chosen}; --threads {chosen.count} leaves out this test")
     return replace(run, threads=chosen.count)
+
+
+def remark_probabilities(model: Classifier, logits: Logits, progress: Progress) -> None:
+    """Remark on outputs that are probabilities, of which a softmax is taken once more."""
+    if found := softmax_outputs(model, logits[logits.isfinite().all(dim=1)]):
+        progress.remark(f"{model.name}: {found}; {ADVICE['softmax_outputs']}")
 
 
 def attack_group(

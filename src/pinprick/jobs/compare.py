@@ -16,7 +16,12 @@ from pinprick.attacks.card import Attack
 from pinprick.data.pictures import PictureRecord, Unreadable
 from pinprick.errors import PinprickError
 from pinprick.files import writing
-from pinprick.jobs.attack_group import RunOptions, attack_group, settle_threads
+from pinprick.jobs.attack_group import (
+    RunOptions,
+    attack_group,
+    remark_probabilities,
+    settle_threads,
+)
 from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
 from pinprick.jobs.output import IncrementalJson, open_out
 from pinprick.jobs.pictures import (
@@ -138,6 +143,7 @@ def compare_attacks(
     other = None if judge is None else load_on_device(judge, device, trust=trust)
     group = read_all(source, chosen, classifier, progress)
     run = settle_threads(unfinished.with_threads(run), classifier, group.images, progress)
+    remark_probabilities(classifier, group.logits, progress)
     comparisons = _start_comparisons(group, classifier, other)
     judged_by = judge.name if isinstance(judge, Classifier) else judge
     facts = {
