@@ -10,6 +10,7 @@ from PIL import Image
 
 from cli.conftest import Run
 from pinprick import load_result
+from pinprick.threads import Threads
 
 MODEL = ("--model", "cli_test_models:colours", "--figures", "0")
 GREEDY = (*MODEL, "--attack", "greedy")
@@ -198,3 +199,34 @@ def test_a_file_without_its_form_gets_a_hint(run: Run) -> None:
     shell = run("attack", "--data", "pics/list.csv[0:3]", *GREEDY)
     line = "pinprick: pics/list.csv is a file: write csv:pics/list.csv[0:3]\n"
     assert (shell.status, shell.err) == (2, line)
+
+
+@pytest.mark.parametrize("command", ["attack", "compare"])
+def test_the_last_line_names_the_files_that_were_made(
+    run: Run, three: list[Path], command: str
+) -> None:
+    name = "--attack" if command == "attack" else "--attacks"
+    made = {"attack": "pictures and result.json are", "compare": "compare.json is"}[command]
+    given = (command, *three, *MODEL, name, "greedy")
+    assert run(*given).err == f"{made} in pinprick-out\n"
+    assert run(*given, "--seeds", "0,7").err.splitlines() == [
+        "seed 0, 1 of 2",
+        "seed 7, 2 of 2",
+        f"{made} in pinprick-out/seed-N per seed, summary.json is in pinprick-out",
+    ]
+
+
+@pytest.mark.parametrize("command", ["attack", "compare"])
+def test_threads_are_measured_once_for_all_seeds(
+    run: Run, three: list[Path], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    counts: list[int | None] = []
+
+    def choose(*_: object, count: int | None, batch_size: int | None) -> Threads:
+        counts.append(count)
+        return Threads(1, 1)
+
+    monkeypatch.setattr("pinprick.jobs.attack_group.choose_threads", choose)
+    name = "--attack" if command == "attack" else "--attacks"
+    run(command, *three, *MODEL, name, "greedy", "--seeds", "0,1,2")
+    assert (counts[0], None in counts[1:], len(counts)) == (None, False, 3)

@@ -18,8 +18,8 @@ from pinprick.cli.console import (
     print_summary,
     print_summary_of_several,
     print_table,
+    remark_files,
 )
-from pinprick.errors import Stopped
 
 if TYPE_CHECKING:
     from pinprick.jobs.attack import AttackedPicture, AttackOutcome
@@ -118,7 +118,8 @@ def main(
     )
 
     def work(seed: int, folder: Path) -> "AttackOutcome":
-        return attack_pictures(
+        nonlocal run
+        outcome = attack_pictures(
             built,
             model,
             source,
@@ -132,6 +133,8 @@ def main(
             trust=trust,
             progress=console,
         )
+        run = replace(run, threads=outcome.document["threads"])  # measured once for all seeds
+        return outcome
 
     runs = run_seeds(
         chosen_seeds,
@@ -145,8 +148,9 @@ def main(
     if not print_summary(console, runs, form, json=json):
         _print(runs.outcomes[0])
         print_summary_of_several(runs.summary)
-    if not isinstance(runs.failure, Stopped):  # which says where the files are
-        console.remark(f"pictures, figures and result.json are in {out}")
+    drawn = any(one.figure is not None for each in runs.outcomes for one in each.pictures)
+    made = ["pictures", *(["figures"] if drawn else []), "result.json"]
+    remark_files(console, made, out, runs, several=len(chosen_seeds) > 1)
     end(runs.failure, runs.unreadable)
 
 

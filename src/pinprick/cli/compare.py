@@ -18,8 +18,8 @@ from pinprick.cli.console import (
     print_summary,
     print_summary_of_several,
     print_table,
+    remark_files,
 )
-from pinprick.errors import Stopped
 
 if TYPE_CHECKING:
     from pinprick.jobs.compare import CompareOutcome
@@ -125,7 +125,8 @@ def main(
     )
 
     def work(seed: int, folder: Path) -> "CompareOutcome":
-        return compare_attacks(
+        nonlocal run
+        outcome = compare_attacks(
             built,
             model,
             source,
@@ -138,6 +139,8 @@ def main(
             trust=trust,
             progress=console,
         )
+        run = replace(run, threads=outcome.document["threads"])  # measured once for all seeds
+        return outcome
 
     runs = run_seeds(
         chosen_seeds,
@@ -151,8 +154,9 @@ def main(
     if not print_summary(console, runs, form, json=json):
         _print(runs.outcomes[0])
         print_summary_of_several(runs.summary)
-    if not isinstance(runs.failure, Stopped):  # which says where the files are
-        console.remark(f"figures and compare.json are in {out}")
+    drawn = any(one["figure"] for each in runs.outcomes for one in each.document["images"])
+    made = [*(["figures"] if drawn else []), "compare.json"]
+    remark_files(console, made, out, runs, several=len(chosen_seeds) > 1)
     end(runs.failure, runs.unreadable)
 
 

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pinprick.errors import PinprickError
+from pinprick.errors import PinprickError, Stopped
 from pinprick.jobs.progress import Advance, CellCount, Progress, ShowCells
 
 if TYPE_CHECKING:
@@ -169,6 +170,25 @@ def print_seconds_note(rows: "Sequence[Row]") -> None:
             f"seconds: time of the batch divided by its attacked images, up to {largest} together; "
             "--batch-size 1 times each image"
         )
+
+
+def remark_files(
+    console: Console, made: Sequence[str], out: Path, runs: "SeedRuns[Any]", *, several: bool
+) -> None:
+    """Say where the files are that this run made; a run that was stopped has said so.
+
+    Args:
+        console: Where it is said.
+        made: The files, as in "figures" and "compare.json".
+        out: The folder of all seeds.
+        runs: What the seeds gave.
+        several: Whether each seed has a folder of its own.
+    """
+    if not runs.outcomes or isinstance(runs.failure, Stopped):
+        return
+    names = " and ".join(filter(None, (", ".join(made[:-1]), made[-1])))
+    where = f"{out}/seed-N per seed, summary.json is in {out}" if several else f"{out}"
+    console.remark(f"{names} {'is' if len(made) == 1 else 'are'} in {where}")
 
 
 def end(failure: PinprickError | None, unreadable: "Sequence[Unreadable]") -> None:

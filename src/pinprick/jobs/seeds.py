@@ -82,9 +82,9 @@ def run_seeds(
             for something else is refused.
         resume: True reads seeds that have finished and goes on with the others. False starts again.
             None refuses where a run was stopped.
-        progress: Receives a remark where all seeds have finished.
+        progress: Receives a remark per seed, and one where all have finished.
     """
-    several = len(seeds) > 1
+    several, progress = len(seeds) > 1, progress or Progress()
     folders = {seed: out / f"seed-{seed}" if several else out for seed in seeds}
     finished: dict[int, dict[str, Any]] = {}
     if several:
@@ -97,7 +97,7 @@ def run_seeds(
             if one is not None:
                 finished[seed] = one
     if len(finished) == len(seeds):
-        (progress or Progress()).remark(
+        progress.remark(
             f"the run in {out} has finished: its saved results are shown; "
             "leave --resume out to run it again"
         )
@@ -108,6 +108,8 @@ def run_seeds(
         if seed in finished:
             documents.append(finished[seed])
             continue
+        if several:
+            progress.remark(f"seed {seed}, {len(documents) + 1} of {len(seeds)}")
         try:
             outcome = work(seed, folder)
         except (PinprickError, KeyboardInterrupt) as error:
