@@ -110,3 +110,16 @@ def test_a_selftest_that_fails_is_a_bug(run: Run, monkeypatch: pytest.MonkeyPatc
     assert "1 of 2 passed on cpu" in shell.out
     document = json.loads(run("selftest", "--device", "cpu", "--json").out)
     assert document["verdicts"][1] == {"name": "pgd", "passed": False, "detail": "leaves the box"}
+
+
+@pytest.mark.parametrize("command", [("attacks",), ("attacks", "pinprick"), ("models",)])
+def test_piped_lists_are_at_most_100_columns_wide(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.delenv("COLUMNS")
+    lines = run(*command).out.splitlines()
+    tables = [line for line in lines if line.startswith(" ") or "─" in line or line.endswith(" ")]
+    assert tables
+    assert max(map(len, tables)) <= 100
+    if command == ("attacks",):
+        assert any(line.split()[:1] == ["wifgsm_printed"] for line in lines), "names are whole"

@@ -66,7 +66,7 @@ def _print_list(attacks: "list[type[Attack]]") -> None:
         marks = ("yes" if fact else "-" for fact in (card.targeted, card.masked, card.random))
         norm = norm_and_units(cls)
         rows.append((card.name, card.title, norm, card.kind, card.access, *marks, card.paper))
-    print_table(columns, rows)
+    print_table(columns, rows, fold=True)
     named = [f"{cls.card.name} {', '.join(cls.presets)}" for cls in attacks if cls.presets]
     typer.echo(f"presets, as in --option preset=quick: {'; '.join(named)}")
     typer.echo("settings of one attack, and its differences from the paper: pinprick attacks NAME")
@@ -101,14 +101,14 @@ def _print_page(cls: "type[Attack]") -> None:
         ("random", yes[card.random]),
         ("passes per image, at most", passes),
     )
-    print_table(("fact", ""), facts)
+    print_table(("fact", ""), facts, fold=True)
     rows = [
         (key, _shown(value), ranges[key], meanings.get(key, ""))
         for key, value in describe(attack).items()
         if key != "name"
     ]
     if rows:
-        print_table(("setting", "default", "allowed", "meaning"), rows)
+        print_table(("setting", "default", "allowed", "meaning"), rows, fold=True)
     for name, preset in cls.presets.items():
         typer.echo(f"preset={name}: {', '.join(f'{key}={_shown(v)}' for key, v in preset.items())}")
     if card.differences:

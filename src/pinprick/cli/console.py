@@ -1,5 +1,6 @@
 """Where text goes: results to stdout, progress and remarks to stderr."""
 
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pinprick.report.row import Row
     from pinprick.report.summary import Summary
 
+_PIPED, _UNFOLDED = 100, 240  # columns of lists and of tables where there is no terminal
 _SILENCE = 10  # seconds without a line, where there is no bar
 
 
@@ -96,8 +98,14 @@ def print_json(document: Any) -> None:
     typer.echo(as_json(document))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on stdout; a column whose name starts with ">" is aligned to the right."""
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, fold: bool = False
+) -> None:
+    """A table on stdout; a column whose name starts with ">" is aligned to the right.
+
+    Without a terminal lines are as long as they need to be. With ``fold`` they have at most 100
+    characters, or as many as COLUMNS says; the first column is never folded.
+    """
     from rich import box
     from rich.console import Console as Terminal
     from rich.table import Table
@@ -105,12 +113,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
     terminal = Terminal(markup=False, highlight=False)
     if not terminal.is_terminal:
-        terminal = Terminal(markup=False, highlight=False, width=240)  # do not fold what is piped
+        width = shutil.get_terminal_size((_PIPED, 0)).columns if fold else _UNFOLDED
+        terminal = Terminal(markup=False, highlight=False, width=width)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         right = column.startswith(">")
         table.add_column(
-            column.removeprefix(">"), justify="right" if right else "left", overflow="fold"
+            column.removeprefix(">"),
+            justify="right" if right else "left",
+            overflow="fold",
+            no_wrap=fold and not table.columns,
         )
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))

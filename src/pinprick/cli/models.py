@@ -36,7 +36,9 @@ def main(
         _print_shipped(entries)
     elif source == "torchvision":
         print_table(
-            ("name", "weights"), ((one["name"], ", ".join(one["weights"])) for one in entries)
+            ("name", "weights"),
+            ((one["name"], ", ".join(one["weights"])) for one in entries),
+            fold=True,
         )
     else:
         for one in entries:
@@ -57,6 +59,7 @@ def _print_sources() -> None:
     print_table(
         ("--model", "what it is", "here"),
         ((one.form, one.what, "ready" if one.ready else one.install) for one in SOURCES),
+        fold=True,
     )
 
 
@@ -88,7 +91,7 @@ def _print_shipped(entries: list[dict[str, Any]]) -> None:
         if few:
             measured.setdefault(l0_attack(facts), []).append(one["name"])
     columns = ("shipped", "net", "data", ">accuracy", ">PGD", ">stronger PGD", ">elements changed")
-    print_table(columns, rows)
+    print_table(columns, rows, fold=True)
     for attack, names in measured.items():
         models = f" of {', '.join(names)}" if len(measured) > 1 else ""
         typer.echo(f"elements changed{models}: {attack}")

@@ -65,7 +65,7 @@ def _report(
         print_json({**facts, "verdicts": [asdict(verdict) for verdict in verdicts]})
     else:
         rows = [(v.name, "passed" if v.passed else "FAILED", v.detail) for v in verdicts]
-        print_table(("test", "outcome", "detail"), rows)
+        print_table(("test", "outcome", "detail"), rows, fold=True)
         typer.echo(f"{len(verdicts) - failed} of {len(verdicts)} passed {what}")
     if failed:
         raise typer.Exit(status)
