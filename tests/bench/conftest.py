@@ -1,6 +1,8 @@
 """Plans and data for tests of the benchmark."""
 
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,13 @@ def numbered(tmp_path_factory: pytest.TempPathFactory) -> str:
         {"images": sample.pixels[:4].contiguous(), "labels": torch.tensor([9, 2, 1, 1])}, path
     )
     return f"tensors:{path}"
+
+
+@pytest.fixture(scope="module")
+def only_ray() -> Iterator[None]:
+    """No other process of these tests has a Ray cluster: two are too much for a small machine."""
+    fcntl = pytest.importorskip("fcntl")
+    path = Path(tempfile.gettempdir()) / f"pinprick-tests-ray-{os.getuid()}.lock"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

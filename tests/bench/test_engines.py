@@ -57,7 +57,7 @@ def test_processes_give_the_rows_of_a_loop(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["processes", "ray"])
 def test_attacks_on_a_network_have_the_same_rows_on_every_engine(
-    tmp_path: Path, engine: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, engine: Any, monkeypatch: pytest.MonkeyPatch, only_ray: None
 ) -> None:
     if engine == "ray":
         pytest.importorskip("ray")

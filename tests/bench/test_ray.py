@@ -32,7 +32,7 @@ SCRIPT = Path(__file__).with_name("fake_work.py")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def cluster(only_ray: None) -> Iterator[Any]:
     """A cluster of two nodes with one core each, to which this process is connected."""
     ray = pytest.importorskip("ray")
     utils = pytest.importorskip("ray.cluster_utils")
@@ -121,7 +121,9 @@ def test_a_node_that_dies_midway_loses_no_cell(tmp_path: Path, cluster: Any) -> 
         assert store.read(cell.key)[2] == rows_of(cell)
 
 
-def test_a_cell_that_runs_out_of_memory_is_tried_three_times(tmp_path: Path) -> None:
+def test_a_cell_that_runs_out_of_memory_is_tried_three_times(
+    tmp_path: Path, only_ray: None
+) -> None:
     """Ray's memory monitor finds this machine too full for any task, and kills each."""
     pytest.importorskip("ray")
     run = subprocess.run(
