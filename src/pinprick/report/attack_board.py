@@ -16,9 +16,9 @@ from pinprick.metrics.optimality import (
     optimality,
     trapezoid_optimality,
 )
-from pinprick.metrics.outcomes import Unit
 from pinprick.metrics.over_seeds import by_seed, mean_and_deviation
 from pinprick.metrics.ranks import shared_ranks
+from pinprick.metrics.unit import Unit
 from pinprick.report.coverage import Coverage
 from pinprick.report.store_runs import Indices, Run, StoreRuns, Task, any_images, rows_of
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pinprick.errors import BadInput, UnknownName, first_few
-from pinprick.metrics.outcomes import Unit
+from pinprick.metrics.unit import Unit
 from pinprick.report.attack_board import RESAMPLES, AttackLine, attack_lines
 from pinprick.report.coverage import Coverage, cover
 from pinprick.report.csv_text import csv_text

@@ -8,10 +8,10 @@ import numpy as np
 from pinprick.metrics.estimate import Estimate
 from pinprick.metrics.needed import Numbers
 from pinprick.metrics.optimality import best_per_image
-from pinprick.metrics.outcomes import Unit
 from pinprick.metrics.over_seeds import by_seed, mean_and_deviation
 from pinprick.metrics.ranks import shared_ranks
 from pinprick.metrics.robust_accuracy import robust_accuracy
+from pinprick.metrics.unit import Unit
 from pinprick.metrics.wilson import wilson_interval
 from pinprick.report.coverage import Coverage
 from pinprick.report.store_runs import Indices, StoreRuns, Task, any_images, shared_images

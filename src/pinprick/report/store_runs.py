@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from pinprick.errors import BadInput, UnknownName
 from pinprick.metrics.needed import Numbers
-from pinprick.metrics.outcomes import Outcomes, Unit
+from pinprick.metrics.outcomes import Outcomes
+from pinprick.metrics.unit import Unit
 from pinprick.report.attack_labels import attack_labels
 
 if TYPE_CHECKING:

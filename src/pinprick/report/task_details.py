@@ -10,12 +10,12 @@ from pinprick.metrics.estimate import Estimate
 from pinprick.metrics.fooling_rates import Share, fooled_of_all, fooled_of_correct
 from pinprick.metrics.needed import Numbers
 from pinprick.metrics.optimality import area_under_curve, best_per_image, largest_needed
-from pinprick.metrics.outcomes import Unit
 from pinprick.metrics.over_seeds import by_seed, mean_and_deviation
 from pinprick.metrics.paired_attacks import PairedTest, compare_pairs
 from pinprick.metrics.queries import fooled_by_queries
 from pinprick.metrics.speedups import mean_of_ratios, ratio_of_sums
 from pinprick.metrics.summary_row import SummaryRow, summarise_runs
+from pinprick.metrics.unit import Unit
 from pinprick.metrics.wilson import wilson_interval
 from pinprick.report.coverage import Coverage
 from pinprick.report.store_runs import Run, StoreRuns, Task, shared_images
