@@ -234,6 +234,7 @@ def test_a_batch_whose_file_was_removed_is_attacked_again(tmp_path: Path) -> Non
     assert measured(attacked(tmp_path)) == whole
 
 
+@pytest.mark.plain  # numbers and values of other kinds
 def test_the_time_of_finished_batches_counts_against_the_limit(tmp_path: Path) -> None:
     spent = attacked(tmp_path, max_seconds=60.0).seconds
     time_left = TimeLeft(60.0)

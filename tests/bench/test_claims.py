@@ -15,6 +15,8 @@ from pinprick.bench.engines.run_cells import run_cells
 from pinprick.bench.store import Store
 from pinprick.errors import BadInput
 
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
 KEY = "ab" * 16
 
 

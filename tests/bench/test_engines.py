@@ -26,6 +26,8 @@ from pinprick.cli import console
 from pinprick.errors import BadInput, Stopped, UnknownName
 from pinprick.jobs.progress import CellCount, Progress, ShowCells
 
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
 SMOKE = Path(__file__).parents[2] / "plans" / "smoke.toml"
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from cli.conftest import Run
 
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
 PLAN = """\
 models = ["pinprick:fashion_cnn"]
 data = ["fashion_sample[:2]"]

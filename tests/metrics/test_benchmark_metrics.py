@@ -15,6 +15,8 @@ from pinprick.metrics.robust_accuracy import robust_accuracy
 from pinprick.metrics.speedups import mean_of_ratios, ratio_of_sums
 from pinprick.metrics.transfer import transfer
 
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
 INF, NAN = math.inf, math.nan
 
 

@@ -17,6 +17,8 @@ from pinprick.metrics.estimate import Interval
 from pinprick.metrics.needed import Numbers, mean_needed, mean_over_fooled, median_needed
 from pinprick.metrics.summary_row import PerSeed, _over_seeds
 
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
 NEEDED = np.random.default_rng(0).geometric(0.2, size=(1, 60)).astype(np.float64)
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from pinprick.metrics.needed import mean_needed, mean_over_fooled, median_needed
 
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
 INF = math.inf
 
 

@@ -18,6 +18,8 @@ from pinprick.metrics.optimality import (
 )
 from pinprick.metrics.robust_accuracy import robust_accuracy
 
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
 INF = math.inf
 BEST = [0.0, 2.0, 4.0, 6.0, 8.0]
 

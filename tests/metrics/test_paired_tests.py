@@ -8,6 +8,8 @@ from scipy import stats
 
 from pinprick.metrics.paired_tests import holm, mcnemar, wilcoxon
 
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
 INF = math.inf
 
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from pinprick.metrics.over_seeds import mean_and_deviation
 from pinprick.metrics.robust_accuracy import robust_accuracy, robust_accuracy_curve
 
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
 INF = math.inf
 
 

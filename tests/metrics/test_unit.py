@@ -15,6 +15,8 @@ from pinprick.oracle import fewest_for_target
 from pinprick.robust import stay_correct
 from pinprick.trace import Trace
 
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
 RUN = attacked(3, 5)
 NONE: Any = None  # never looked at: the unit is checked first
 

@@ -6,6 +6,8 @@ import pytest
 
 from pinprick.metrics.wilson import wilson_interval
 
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
 
 @pytest.mark.parametrize(
     ("count", "n", "low", "high"),

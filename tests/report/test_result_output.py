@@ -66,6 +66,7 @@ def test_rows_have_the_names_of_the_model_and_infinity_where_the_goal_was_missed
     assert read == failed.needed_pixels.tolist()
 
 
+@pytest.mark.plain  # numbers and values of other kinds
 @pytest.mark.parametrize("model", [("a", "b", "c", "d"), "mynet", torch.nn.Identity()])
 def test_names_come_from_a_classifier(result: AttackResult, model: Any) -> None:
     line = r"^model must be the attacked Classifier, which has the names of the classes; got "

@@ -61,7 +61,7 @@ def choose_batch_size(
     return max(_LEAST, 1 << int(fitting).bit_length() >> 1)  # a power of two
 
 
-def _least(*limits: int | None) -> float:
+def _least(*limits: int | None) -> int | float:
     """The smallest limit; infinity where there is none."""
     return min((limit for limit in limits if limit is not None), default=float("inf"))
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pinprick.bench.cell import Cell
 from pinprick.errors import PinprickError, one_line
@@ -60,6 +60,7 @@ class Share:
     threads: int
 
 
+@runtime_checkable
 class Workers(Protocol):
     """Workers for cells that need the same share of a machine."""
 
