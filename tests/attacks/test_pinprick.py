@@ -249,8 +249,8 @@ def test_a_smaller_budget_is_a_prefix_of_a_larger_one(targeted: bool) -> None:
     images[:, 0, 0, 0] = (
         torch.tensor([51, 102, 153, 204]).double() / 255
     )  # which rounding leaves alone
-    allowed = torch.ones(3, 12, 12, dtype=torch.bool)
-    allowed[0, 0, 0] = False
+    allowed = torch.ones(1, 3, 12, 12, dtype=torch.bool)
+    allowed[0, 0, 0, 0] = False
     labels = guesses(model, images)
     targets = (labels + 1) % 4 if targeted else None
     logs = {}
