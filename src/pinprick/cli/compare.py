@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _LIMIT = 16  # images of a dataset by default, each of which gets a figure
 _PICTURE = ("picture", "label")
 _ATTACK = ("before", "attack", "after")
-_OTHER = "†"  # behind a count of the unit that the attack does not count
 _COUNTS = (">pixels", ">elements", ">passes", ">seconds", "outcome")
 
 
@@ -199,19 +198,22 @@ def _print(outcome: "CompareOutcome") -> None:
 
 def _print_unit_note(columns: "Sequence[Column]") -> None:
     """What the mark of a count means, if there is one."""
-    for other, unit in (("pixels", "elements"), ("elements", "pixels")):
+    from pinprick.report.summary_tables import UNIT_PAIRS, other_unit_note
+
+    for other, unit in UNIT_PAIRS:
         names = list(dict.fromkeys(one.name for one in columns if one.counts_other == other))
         if names:
-            counts, its = ("counts", "its") if len(names) == 1 else ("count", "their")
-            who = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-            typer.echo(f"{_OTHER} {who} {counts} {unit}: {its} {other} are not kept small")
+            typer.echo(other_unit_note(names, unit, other))
 
 
 def _cells(column: "Column") -> tuple[str, ...]:
+    from pinprick.report.summary_tables import OTHER_UNIT
     from pinprick.report.words import outcome_words, prediction_words, share
 
     row = column.row
-    marks = {unit: _OTHER if column.counts_other == unit else "" for unit in ("pixels", "elements")}
+    marks = {
+        unit: OTHER_UNIT if column.counts_other == unit else "" for unit in ("pixels", "elements")
+    }
     return (
         column.headed(column.name),
         prediction_words(row.adversarial),

@@ -11,6 +11,7 @@ from pinprick.metrics.unit import Unit
 from pinprick.report.text_table import TextTable
 
 OTHER_UNIT = "†"  # behind a count of the unit that the attack does not count
+UNIT_PAIRS: tuple[tuple[Unit, Unit], ...] = (("pixels", "elements"), ("elements", "pixels"))
 FIXED_K = "‡"  # behind counts of an attack that may change a fixed number of units
 
 
@@ -99,18 +100,21 @@ def _mark(row: SummaryRow, unit: Unit) -> str:
 def _unit_notes(rows: Sequence[SummaryRow]) -> list[str]:
     """What the marks mean, if there are any."""
     notes = []
-    for other, unit in (("pixels", "elements"), ("elements", "pixels")):
+    for other, unit in UNIT_PAIRS:
         if names := [row.attack for row in rows if row.unit == unit]:
-            counts, its = ("counts", "its") if len(names) == 1 else ("count", "their")
-            notes.append(
-                f"{OTHER_UNIT} {_listed(names)} {counts} {unit}: {its} {other} are not kept small."
-            )
+            notes.append(f"{other_unit_note(names, unit, other)}.")
     if names := [row.attack for row in rows if row.fixed_k]:
         may, its = ("may", "its") if len(names) == 1 else ("may each", "their")
         notes.append(
             f"{FIXED_K} {_listed(names)} {may} change k units: {its} counts are not kept small."
         )
     return notes
+
+
+def other_unit_note(names: Sequence[str], unit: Unit, other: Unit) -> str:
+    """What the mark behind the ``other`` unit of these attacks means."""
+    counts, its = ("counts", "its") if len(names) == 1 else ("count", "their")
+    return f"{OTHER_UNIT} {_listed(names)} {counts} {unit}: {its} {other} are not kept small"
 
 
 def _listed(names: Sequence[str]) -> str:
