@@ -396,15 +396,23 @@ def join(results: Sequence[AttackResult]) -> AttackResult:
         raise BadInput("there is no result to join: the list is empty")
     parts = [result for result in results if len(result)] or results[:1]
     names = dict.fromkeys(name for part in parts for name in part.stages)
-    peaks = [result.peak_memory for result in results if result.peak_memory is not None]
-    sent = [result.sent for result in results if result.sent is not None]
     return replace(
         AttackResult.join([_with_stages(part, names) for part in parts]),
-        seconds=sum(result.seconds for result in results),
-        peak_memory=max(peaks, default=None),
         complete=all(result.complete for result in results),
-        sent={name: sum(one.get(name, 0) for one in sent) for name in sent[0]} if sent else None,
+        **cost_together(results),
     )
+
+
+def cost_together(results: Sequence[AttackResult]) -> dict[str, Any]:
+    """The fields of a result that say what several cost: times and what was sent are added up."""
+    peaks = [result.peak_memory for result in results if result.peak_memory is not None]
+    sent = [result.sent for result in results if result.sent is not None]
+    names = dict.fromkeys(name for one in sent for name in one)
+    return {
+        "seconds": sum(result.seconds for result in results),
+        "peak_memory": max(peaks, default=None),
+        "sent": {name: sum(one.get(name, 0) for one in sent) for name in names} or None,
+    }
 
 
 def _with_stages(result: AttackResult, names: Iterable[str]) -> AttackResult:

@@ -1,13 +1,12 @@
 """The worst case over several attacks on the same images: per image, the run that changed least."""
 
 from dataclasses import replace
-from itertools import chain
 
 import torch
 
 from pinprick.errors import BadInput
 from pinprick.metrics.unit import Unit, check_unit
-from pinprick.result import AttackResult
+from pinprick.result import AttackResult, cost_together
 from pinprick.results_by_name import Results, by_name, same_images
 from pinprick.trace import Passes
 
@@ -42,19 +41,10 @@ def best_of(results: Results, unit: Unit = "pixels") -> AttackResult:
     bare = [replace(run, stages={}, found_by=(), trace=None) for run in every]
     chosen = AttackResult.join(bare)[best * size + torch.arange(size)]
     found = (needed.amin(dim=0) < torch.inf) & ~first.skipped
-    peaks = [run.peak_memory for run in every if run.peak_memory is not None]
-    sent = [run.sent for run in every if run.sent is not None]
     return replace(
         chosen,
         forwards=sum((run.forwards for run in every), torch.zeros_like(first.forwards)),
         backwards=sum((run.backwards for run in every), torch.zeros_like(first.backwards)),
-        seconds=sum(run.seconds for run in every),
-        peak_memory=max(peaks, default=None),
-        sent={
-            name: sum(part.get(name, 0) for part in sent)
-            for name in dict.fromkeys(chain.from_iterable(sent))
-        }
-        or None,
         stages={
             name: Passes(run.forwards, run.backwards) for name, run in zip(runs, every, strict=True)
         },
@@ -63,4 +53,5 @@ def best_of(results: Results, unit: Unit = "pixels") -> AttackResult:
             for row, fooled in zip(best.tolist(), found.tolist(), strict=True)
         ),
         attack={"name": "best_of", "unit": unit, "attacks": [run.attack for run in every]},
+        **cost_together(every),
     ).to(next(iter(runs.values())).images.device)
