@@ -119,6 +119,12 @@ class Problem(BatchRows):
         """Whether all images are refused; does not wait for the device where none can be."""
         return self.may_refuse and bool(self.refused.all())
 
+    def with_goal(self, goal: Goal) -> "Problem":
+        """The same images with another goal; passes are counted together."""
+        other = copy(self)
+        other.goal = goal
+        return other
+
     def note_untried(self, untried: Mask) -> None:
         """Record which images the attack never changed, so that a failure says why."""
         self.tally.untried[self._rows] = untried

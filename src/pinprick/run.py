@@ -278,8 +278,7 @@ def _attack_batch(
                 doubtful = _given_up(adversarial, problem)
                 if doubtful.any():
                     again = problem[doubtful]
-                    again.goal = again.goal.plain
-                    adversarial[doubtful] = _call(attack, again)
+                    adversarial[doubtful] = _call(attack, again.with_goal(again.goal.plain))
         seconds, peak_memory = clock.stop()
         _check_product(facts, images, adversarial, allowed)
         adversarial_logits, rounded_logits, unconfirmed = final_logits(model, adversarial)

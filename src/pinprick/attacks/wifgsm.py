@@ -189,7 +189,6 @@ class WIFGSM(Attack):
             most = room(x, change, self.box)
             soft = (x + change.clamp(-most, most)).clamp(0, 1)
             gates = (soft - x) * sides
-            opened |= gates.flatten(1).any(dim=1)
             hard = apply_gates(x, change.sign(), most, gates.abs()).to(images.dtype)
             soft = soft.to(images.dtype)
             met = problem.goal.met(problem.logits(hard))
@@ -198,8 +197,9 @@ class WIFGSM(Attack):
                 logits = problem.logits(soft)
             else:
                 logits, grad = problem.logits_and_gradient(soft, towards.cross_entropy)
-            soft_met = problem.goal.met(logits)
-            best.offer(soft, count(soft, images), soft_met)
+            soft_met, open_gates = problem.goal.met(logits), count(soft, images)
+            best.offer(soft, open_gates, soft_met)
+            opened |= open_gates > 0
             if step == self.steps or problem.all_refused:
                 break
 
@@ -234,7 +234,7 @@ class WIFGSM(Attack):
         reached = strongest_other(logits, goal.labels)
         rows = (~goal.met(logits)).nonzero().squeeze(1)
         if len(rows) and self.start.facts().targeted:
-            part = problem[rows]
-            part.goal = Goal(part.goal.labels, reached[rows])
-            started = started.index_copy(0, rows, self.start(part))
+            towards = Goal(goal.labels[rows], reached[rows])
+            again = self.start(problem[rows].with_goal(towards))
+            started = started.index_copy(0, rows, again)
         return (started - problem.images).sign(), reached

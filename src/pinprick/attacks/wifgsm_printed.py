@@ -158,24 +158,16 @@ class WIFGSMPrinted(Attack):
         start = IFGSM(eps=self.start_eps, steps=self.start_steps, step_size=self.start_step_size)
         labels, targets = problem.goal.labels, problem.goal.targets
         if targets is None or self.start_label == "true":
-            away = _aimed(problem, Goal(labels))
-            started = start(away)  # Eq. 3
+            started = start(problem.with_goal(Goal(labels)))  # Eq. 3
             if targets is None:  # the class that it reaches
                 logits = problem.logits(started)
                 targets = strongest_other(logits, labels)
             if self.start_label == "true":
                 return started, targets
-        return start(_aimed(problem, Goal(labels, targets))), targets  # Eq. 4
+        return start(problem.with_goal(Goal(labels, targets))), targets  # Eq. 4
 
     def _first_gates(self, problem: Problem) -> Images:
         drawn = problem.rng.normal(*problem.images.shape[1:], step=0, use="wifgsm gates")
         if self.reading == "algorithm1":
             return drawn
         return self.tau / self.start_eps + drawn.abs()
-
-
-def _aimed(problem: Problem, goal: Goal) -> Problem:
-    """The same images with another goal."""
-    part = problem[torch.arange(len(problem), device=problem.images.device)]
-    part.goal = goal
-    return part
