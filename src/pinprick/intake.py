@@ -392,7 +392,8 @@ def _full_mask(given: Any, images: Images) -> Allowed:
     if allowed.dtype != torch.bool:
         raise BadInput(f"allowed must hold True and False, got {allowed.dtype}")
     fits = allowed.ndim == 4 and all(
-        given in (1, wanted) for given, wanted in zip(allowed.shape[:2], images.shape, strict=False)
+        given in (1, wanted)
+        for given, wanted in zip(allowed.shape[:2], images.shape[:2], strict=True)
     )
     if (allowed.ndim != 2 and not fits) or allowed.shape[-2:] != images.shape[2:]:
         raise BadInput(
