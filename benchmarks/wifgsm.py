@@ -24,7 +24,7 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ import torch
 from sparsity import read_data, right_ones
 from torch import Tensor
 
-from pinprick import Attack, AttackResult, build, describe, load_model, run_attack
+from pinprick import Attack, AttackResult, best_of, build, describe, load_model, run_attack
 from pinprick.attacks import IFGSM, WIFGSM, SigmaZero, WIFGSMPrinted
 
 TAUS = (0.49, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.0)
@@ -104,7 +104,9 @@ def printed(case: Case, preset: str) -> Iterator[Row]:
         if preset == "imagenet":  # ten times as many passes
             continue
         attacks = [replace(attack, tau=tau, keep="sparsest") for tau in TAUS]  # type: ignore[call-arg]
-        yield fewest(f"{title}, best tau per image", [measure("", each, case) for each in attacks])
+        best = best_of({str(each): run(each, case) for each in attacks}, "elements")
+        row = row_of(f"{title}, best tau per image", attacks[0], best)
+        yield row | {"settings": row["settings"] | {"tau": list(TAUS)}}
 
 
 def departures(case: Case, preset: str) -> Iterator[Row]:
@@ -164,39 +166,24 @@ def run(attack: Attack, case: Case) -> AttackResult:
 
 
 def measure(title: str, attack: Attack, case: Case) -> Row:
-    result = run(attack, case)
+    return row_of(title, attack, run(attack, case))
+
+
+def row_of(title: str, attack: Attack, result: AttackResult) -> Row:
+    """What is written of a result; None stands for infinity."""
+    needed = result.needed_elements
+    fooled, median = needed[result.success], needed.median().item()
     return {
         "title": title,
         "settings": describe(attack),
         "revision": attack.facts().revision,
-        **statistics(result.needed_elements.tolist()),
+        "fooled": len(fooled) / len(needed),
+        "mean_of_fooled": fooled.double().mean().item() if len(fooled) else None,
+        "median": median if median < math.inf else None,
+        "elements": [int(each) if each < math.inf else None for each in needed.tolist()],
         "forwards": result.forwards.double().mean().item(),
         "backwards": result.backwards.double().mean().item(),
         "seconds": result.seconds,
-    }
-
-
-def fewest(title: str, rows: list[Row]) -> Row:
-    """The fewest elements of each image over several rows, with the passes of all."""
-    needed = zip(
-        *([math.inf if each is None else each for each in row["elements"]] for row in rows),
-        strict=True,
-    )
-    total = {key: sum(row[key] for row in rows) for key in ("forwards", "backwards", "seconds")}
-    settings = rows[0]["settings"] | {"tau": list(TAUS)}
-    return rows[0] | {"title": title, "settings": settings} | statistics(map(min, needed)) | total
-
-
-def statistics(elements: Iterable[float]) -> Row:
-    """Share of fooled images, their mean, the median of all, and each image; None for infinity."""
-    needed = list(elements)
-    fooled = [each for each in needed if each < math.inf]
-    middle = sorted(needed)[(len(needed) - 1) // 2]
-    return {
-        "fooled": len(fooled) / len(needed),
-        "mean_of_fooled": sum(fooled) / len(fooled) if fooled else None,
-        "median": middle if middle < math.inf else None,
-        "elements": [int(each) if each < math.inf else None for each in needed],
     }
 
 
