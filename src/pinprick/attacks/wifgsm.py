@@ -185,12 +185,8 @@ class WIFGSM(Attack):
         opened = torch.zeros(len(x), dtype=torch.bool, device=x.device)
         for step in range(self.steps + 1):
             gates = gates.sign() * shrink(gates.abs(), tau) if self.turn else shrink(gates, tau)
-            change = gates * sides
-            most = room(x, change, self.box)
-            soft = (x + change.clamp(-most, most)).clamp(0, 1)
-            gates = (soft - x) * sides
-            hard = apply_gates(x, change.sign(), most, gates.abs()).to(images.dtype)
-            soft = soft.to(images.dtype)
+            gates, soft, hard = self._apply(gates, x, sides)
+            soft, hard = soft.to(images.dtype), hard.to(images.dtype)
             met = problem.goal.met(problem.logits(hard))
             best.offer(hard, count(hard, images), met)
             if step == self.steps:
@@ -214,10 +210,22 @@ class WIFGSM(Attack):
                 tau = tau.clamp(_LEAST_TAU, self.step_size)
         problem.note_untried(~opened)
 
+    def _apply(self, gates: Images, x: Images, sides: Images) -> tuple[Images, Images, Images]:
+        """The gates within their room, and the images x_w and x* that they give."""
+        change = gates * sides
+        most = room(x, change, self.box)
+        soft = (x + change.clamp(-most, most)).clamp(0, 1)
+        gates = (soft - x) * sides
+        return gates, soft, apply_gates(x, change.sign(), most, gates.abs())
+
+    def _scale(self, force: Images) -> Images:
+        """The force in units of the largest of its image."""
+        largest = force.abs().amax(dim=(1, 2, 3), keepdim=True)
+        return force / largest.clamp_min(torch.finfo(force.dtype).tiny)
+
     def _slope(self, force: Images, gates: Images, tau: Tensor) -> Images:
         """The gradient by the gates: of the loss, at most 1, and of the count of open gates."""
-        largest = force.abs().amax(dim=(1, 2, 3), keepdim=True)
-        force = force / largest.clamp_min(torch.finfo(force.dtype).tiny)
+        force = self._scale(force)
         penalty = self.lam * tau / _TAU * heaviside_slope(gates, self.a)
         if not self.turn:
             return force + penalty
@@ -226,10 +234,10 @@ class WIFGSM(Attack):
         return torch.where(shut, held, force + penalty * gates.sign())
 
     def _dense(self, problem: Problem) -> tuple[Images, Labels]:
-        """The signs of the change that the start makes, and the classes to reach."""
+        """The sides that the start gives, and the classes to reach."""
         started, goal = self.start(problem), problem.goal
         if goal.targets is not None:
-            return (started - problem.images).sign(), goal.targets
+            return self._sides(started - problem.images), goal.targets
         logits = problem.logits(started)
         reached = strongest_other(logits, goal.labels)
         rows = (~goal.met(logits)).nonzero().squeeze(1)
@@ -237,4 +245,8 @@ class WIFGSM(Attack):
             towards = Goal(goal.labels[rows], reached[rows])
             again = self.start(problem[rows].with_goal(towards))
             started = started.index_copy(0, rows, again)
-        return (started - problem.images).sign(), reached
+        return self._sides(started - problem.images), reached
+
+    def _sides(self, change: Images) -> Images:
+        """The sides to which gates open, from the change that the dense attack makes."""
+        return change.sign()
