@@ -1,18 +1,17 @@
 """The tables of docs/methods/wifgsm.md and wifgsm_printed.md, from the rows in results/wifgsm/.
 
-    python benchmarks/wifgsm_page.py
-
-Every table stands between two comments in its page, which name it; the words around them are
-written by hand.
+``./scripts/docs measured`` puts them on the pages.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-ROWS, PAGES = ROOT / "results/wifgsm", ROOT / "docs/methods"
+from pinprick.report.docs_measured import markdown_table
+
+ROWS = Path(__file__).parent.parent / "results/wifgsm"
 NETWORKS = {
     "ResNet-18, CIFAR-10": "resnet_18",
     "EfficientNet-Lite0, 224 px": "efficientnet_lite0",
@@ -25,13 +24,7 @@ Row = dict[str, Any]
 Table = Iterator[list[str]]
 
 
-def main() -> None:
-    rows = rows_of(ROWS)
-    for page in TABLES:
-        path = PAGES / page
-        path.write_text(filled(path.read_text(), page, rows))
-
-
+@cache
 def rows_of(folder: Path) -> list[Row]:
     """All rows, with the network, the goal and the number of images of their file."""
     found = []
@@ -49,20 +42,22 @@ def rows_of(folder: Path) -> list[Row]:
     return sorted(found, key=order) + json.loads((folder / "overhead.json").read_text())
 
 
-def filled(page: str, name: str, rows: list[Row]) -> str:
-    """The page with every table anew."""
-    for title, table in TABLES[name].items():
-        lines = "\n".join(f"| {' | '.join(cells)} |" for cells in table(rows))
-        begin, end = f"<!-- {title} -->", f"<!-- end of {title} -->"
-        assert begin in page, f"the page has no place for the table {title}"
-        page = f"{page.split(begin)[0]}{begin}\n{lines}\n{end}{page.split(end)[1]}"
-    return page
+def made(table: Callable[[list[Row]], Table]) -> str:
+    head, *lines = table(rows_of(ROWS))
+    return markdown_table(head, lines)
 
 
 def figures(rows: list[Row]) -> Table:
-    yield from head(
-        "network", "n", "goal", "fooled", "mean", "median", "σ-zero, 1000 steps", "ratio"
-    )
+    yield [
+        "network",
+        "n",
+        "goal",
+        "fooled",
+        "mean",
+        "median",
+        "σ-zero, 1000 steps",
+        "ratio",
+    ]
     for ours in part(rows, "figures", "ours"):
         (theirs,) = part(rows, "figures", "σ-zero, 1000 steps", like=ours)
         assert theirs["fooled"] == 1, "a ratio of means needs all images fooled"
@@ -73,7 +68,7 @@ def figures(rows: list[Row]) -> Table:
 def departures(rows: list[Row]) -> Table:
     cases = part(rows, "departures", "none left out")
     titles = (f"{each['network']}, {each['goal']}, {each['n']} images" for each in cases)
-    yield from head("left out", *titles)
+    yield ["left out", *titles]
     for title in dict.fromkeys(row["title"] for row in rows if row.get("part") == "departures"):
         cells = []
         for case in cases:
@@ -84,7 +79,7 @@ def departures(rows: list[Row]) -> Table:
 
 def radii(rows: list[Row]) -> Table:
     cases = part(rows, "eps", "eps 4/255")
-    yield from head("ε of I-FGSM", *(f"{each['network']}, {each['goal']}" for each in cases))
+    yield ["ε of I-FGSM", *(f"{each['network']}, {each['goal']}" for each in cases)]
     titles = dict.fromkeys(row["title"] for row in rows if row.get("part") == "eps")
     for title in titles:
         cells = [number(part(rows, "eps", title, like=case)[0]) for case in cases]
@@ -101,7 +96,7 @@ def radii(rows: list[Row]) -> Table:
 
 
 def overhead(rows: list[Row]) -> Table:
-    yield from head("network", "batch", "time", "from", "to", "memory")
+    yield ["network", "batch", "time", "from", "to", "memory"]
     for row in rows:
         if row.get("part") == "overhead":
             ratios = [f"{row[key]:.3f}" for key in ("time", "least", "most", "memory")]
@@ -109,9 +104,17 @@ def overhead(rows: list[Row]) -> Table:
 
 
 def printed(rows: list[Row]) -> Table:
-    yield from head(
-        "network", "n", "goal", "reading", "fooled", "mean", "median", "passes", "the paper"
-    )
+    yield [
+        "network",
+        "n",
+        "goal",
+        "reading",
+        "fooled",
+        "mean",
+        "median",
+        "passes",
+        "the paper",
+    ]
     for row in rows:
         if row.get("part") == "printed":
             paper = PAPER[row["goal"]] if "ResNet" in row["network"] else ""
@@ -125,7 +128,7 @@ def printed(rows: list[Row]) -> Table:
 
 
 def weights(rows: list[Row]) -> Table:
-    yield from head("λ", "fooled", "mean", "median")
+    yield ["λ", "fooled", "mean", "median"]
     for row in rows:
         if row.get("part") == "lam":
             yield [row["title"].removeprefix("lambda "), *counts(row)]
@@ -140,6 +143,10 @@ TABLES = {
     },
     "wifgsm_printed.md": {"readings": printed, "weights": weights},
 }
+PAGES = {
+    f"docs/methods/{page}": {name: partial(made, table) for name, table in tables.items()}
+    for page, tables in TABLES.items()
+}
 
 
 def part(rows: list[Row], name: str, title: str, like: Row | None = None) -> list[Row]:
@@ -149,11 +156,6 @@ def part(rows: list[Row], name: str, title: str, like: Row | None = None) -> lis
 
 def same(row: Row, other: Row) -> bool:
     return (row["network"], row["goal"]) == (other["network"], other["goal"])
-
-
-def head(*titles: str) -> Table:
-    yield list(titles)
-    yield ["---"] * len(titles)
 
 
 def about(row: Row) -> list[str]:
@@ -179,7 +181,3 @@ def number(row: Row) -> str:
 
 def passes(row: Row) -> str:
     return f"{row['forwards']:.0f} + {row['backwards']:.0f}"
-
-
-if __name__ == "__main__":
-    main()

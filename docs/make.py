@@ -4,7 +4,7 @@ The table of attacks comes from the cards, and so does where each differs from i
 reference of the page on Python comes from docstrings. The pictures are figures as ``pinprick
 attack`` and ``pinprick explain`` write them, of the rocket of the demo, by the default attack on
 the embedded model; those of the explanation are made smaller, since a page need not be heavy. The
-curves are what the page on metrics draws.
+curves are what the page on metrics draws. Measured values come from rows by ``generators``.
 """
 
 import re
@@ -17,6 +17,7 @@ from pathlib import Path
 from PIL import Image, ImageColor
 
 import pinprick
+from generators import all_pages, fill_page
 from pinprick.attacks import ATTACKS
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.report.docs_reference import python_reference
@@ -54,6 +55,12 @@ def make_reference() -> None:
     text, found = REFERENCE.subn(lambda _: f"{reference}\n", PYTHON.read_text(encoding="utf-8"))
     assert found == 1, "docs/python.md has lost the marks around its reference"
     PYTHON.write_text(text, encoding="utf-8")
+
+
+def make_measured() -> None:
+    """Put what the rows say between the marks of measured values."""
+    for page, blocks in all_pages().items():
+        fill_page(page, blocks)
 
 
 def make_picture() -> None:
@@ -103,6 +110,7 @@ MAKERS = {
     "table": make_table,
     "differences": make_differences,
     "reference": make_reference,
+    "measured": make_measured,
     "picture": make_picture,
     "explanation": make_explanation,
     "curves": make_curves,

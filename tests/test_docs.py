@@ -4,16 +4,16 @@ Blocks marked ``python`` are run in order, those of one page in one namespace, w
 ``images`` and ``labels`` are there already. A block after ``<!-- not run: why -->`` is left out.
 """
 
-import json
 import re
-import runpy
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from generators import all_pages
 from pinprick import ATTACKS
+from pinprick.report.docs_measured import fill_measured, measured_names
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -91,36 +91,20 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_tables_of_the_interpretation_are_those_of_its_rows() -> None:
-    script = runpy.run_path(str(ROOT / "benchmarks/interpretation_page.py"))
-    page = (ROOT / "docs/results/interpretation.md").read_text()
-    assert script["filled"](page, script["rows_of"](ROOT / "results/interpretation")) == page
+MEASURED = all_pages()
 
 
-@pytest.mark.parametrize("page", ["wifgsm.md", "wifgsm_printed.md"])
-def test_the_tables_of_wifgsm_are_those_of_its_rows(page: str) -> None:
-    script = runpy.run_path(str(ROOT / "benchmarks/wifgsm_page.py"))
-    text = (ROOT / "docs/methods" / page).read_text()
-    assert script["filled"](text, page, script["rows_of"](ROOT / "results/wifgsm")) == text
+@pytest.mark.parametrize("page", MEASURED)
+def test_measured_values_of_a_page_are_those_of_its_rows(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert fill_measured(text, MEASURED[page]) == text, "out of step; run scripts/docs measured"
+    assert set(measured_names(text)) == set(MEASURED[page]), "made for the page, and not on it"
 
 
-def test_the_table_of_numerical_noise_has_the_figures_of_its_rows() -> None:
-    page = (ROOT / "docs/checks.md").read_text()
-    rows = [
-        json.loads(line)
-        for path in sorted((ROOT / "results/numerical_noise").glob("*.jsonl"))
-        for line in path.read_text().splitlines()
-    ]
-    largest = {
-        (row["model"], row["run"]["device"], row["precision"]): row["largest"] for row in rows
-    }
-    halves = [("NVIDIA H200", name) for name in ("float16", "bfloat16")]
-    columns = [("CPU", "float32"), ("NVIDIA H200", "float32"), *halves]
-    lines = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("| `pinprick:")]
-    assert len(lines) == 4
-    for model, *figures in lines:
-        for figure, column in zip(figures, columns, strict=True):
-            assert float(figure) == float(f"{largest[model.strip(' `'), *column]:.2g}")
+def test_every_page_with_marks_of_measured_values_is_made_from_rows() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    marked = [page for page in pages if measured_names(page.read_text(encoding="utf-8"))]
+    assert {str(page.relative_to(ROOT)) for page in marked} == set(MEASURED)
 
 
 def test_pages_name_files_that_exist() -> None:

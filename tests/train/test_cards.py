@@ -1,14 +1,14 @@
-"""Published cards: none contradicts itself, and commands and tables are made from them."""
+"""Published cards: none contradicts itself, and commands are made from them."""
 
 import re
 import runpy
 import shlex
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from generators.model_cards import command_of
 from pinprick.train.plan import build_plan, describe_plan, difference, what_decides
 from pinprick.zoo import shipped
 from pinprick.zoo.card import ModelCard, read_card
@@ -23,14 +23,9 @@ PUBLISHED = {
 CARDS = {**PUBLISHED, **{f"pinprick:{name}": shipped.card(name) for name in shipped.names()}}
 
 
-@pytest.fixture(scope="module")
-def script() -> dict[str, Any]:
-    return runpy.run_path(str(ROOT / "benchmarks" / "cards.py"))
-
-
 @pytest.mark.parametrize("name", CARDS)
-def test_the_command_of_a_card_is_that_of_its_training(name: str, script: dict[str, Any]) -> None:
-    words = shlex.split(script["command_of"](CARDS[name].facts))
+def test_the_command_of_a_card_is_that_of_its_training(name: str) -> None:
+    words = shlex.split(command_of(CARDS[name].facts))
     assert words[:2] == ["pinprick", "train"]
     stored = {"float16": ["--half"], "int8": ["--store", "int8"]}
     ending = stored.get(CARDS[name].facts.get("weights", ""), [])
@@ -47,13 +42,6 @@ def test_the_command_of_a_card_is_that_of_its_training(name: str, script: dict[s
     )
     there = what_decides(CARDS[name].facts["training"])
     assert difference(there, what_decides(describe_plan(plan))) == ""
-
-
-@pytest.mark.parametrize("page", ["docs/training.md", "docs/cards/README.md"])
-def test_the_tables_of_models_are_those_of_the_cards(page: str, script: dict[str, Any]) -> None:
-    text = (ROOT / page).read_text()
-    assert "<!-- table: " in text
-    assert script["filled"](text) == text
 
 
 @pytest.mark.parametrize("name", CARDS)
@@ -88,9 +76,8 @@ def test_models_beside_the_package_have_the_published_cards_and_are_small() -> N
     assert targets["wheel"]["packages"] == ["src/pinprick"]
 
 
-def test_an_exam_that_is_taken_again_keeps_what_is_known_of_the_training(
-    script: dict[str, Any],
-) -> None:
+def test_an_exam_that_is_taken_again_keeps_what_is_known_of_the_training() -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "exam.py"))
     card: ModelCard = CARDS["pinprick:mnist_cnn"]
     results = {"accuracy": 0.5, "pgd": {**card.facts["pgd"], "accuracy": 0.25}}
     exam = {**card.facts["training"]["exam"], "l0_queries": 7}

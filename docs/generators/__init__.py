@@ -1,0 +1,31 @@
+"""What stands between the marks of measured values, page by page.
+
+Each file makes the tables and values of some pages from rows under results/, or from the cards of
+models. ``PAGES`` of a file holds them: by page and name, a function that gives the text. The marks
+are those of ``pinprick.report.docs_measured``.
+"""
+
+import runpy
+from pathlib import Path
+
+from generators import interpretation, model_cards, numerical_noise
+from pinprick.report.docs_measured import Blocks, fill_measured
+
+ROOT = Path(__file__).parents[2]
+
+
+def all_pages() -> dict[str, Blocks]:
+    """By the path of a page, its blocks by name."""
+    wifgsm = runpy.run_path(str(ROOT / "benchmarks" / "wifgsm_page.py"))
+    tables = [interpretation.PAGES, model_cards.PAGES, numerical_noise.PAGES, wifgsm["PAGES"]]
+    pages: dict[str, Blocks] = {}
+    for table in tables:
+        for page, blocks in table.items():
+            pages[page] = {**pages.get(page, {}), **blocks}
+    return pages
+
+
+def fill_page(page: str, blocks: Blocks) -> None:
+    """Write the page with its measured values made again."""
+    path = ROOT / page
+    path.write_text(fill_measured(path.read_text(encoding="utf-8"), blocks), encoding="utf-8")
