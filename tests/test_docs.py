@@ -13,7 +13,7 @@ from torch import nn
 
 from generators import all_pages
 from pinprick import ATTACKS
-from pinprick.report.docs_measured import fill_measured, measured_names
+from pinprick.report.docs_measured import fill_measured, measured_names, written_by_hand
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -105,6 +105,15 @@ def test_every_page_with_marks_of_measured_values_is_made_from_rows() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     marked = [page for page in pages if measured_names(page.read_text(encoding="utf-8"))]
     assert {str(page.relative_to(ROOT)) for page in marked} == set(MEASURED)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", *sorted((ROOT / "docs" / "results").glob("*.md"))],
+    ids=lambda p: p.name,
+)
+def test_no_percentage_or_decimal_of_a_page_of_results_is_written_by_hand(page: Path) -> None:
+    assert written_by_hand(page.read_text(encoding="utf-8")) == []
 
 
 def test_pages_name_files_that_exist() -> None:
