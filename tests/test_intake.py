@@ -176,7 +176,7 @@ def test_the_batch_size_follows_the_size_of_the_images(side: int, size: int) -> 
     assert take_in(**given).batch_size == 7
 
 
-@pytest.mark.parametrize("name", ["batch_size", "max_forwards", "max_backwards"])
+@pytest.mark.parametrize("name", ["batch_size", "max_forwards", "max_backwards", "max_passes"])
 def test_limits_are_not_negative(name: str) -> None:
     least = 1 if name == "batch_size" else 0
     line = f"{name} must be a whole number of at least {least}, got {least - 1}"

@@ -11,7 +11,7 @@ from pinprick import BadInput, Classifier, Goal, NoAnswer, OverBudget, Problem, 
 
 
 def make(model: Classifier, images: Tensor, labels: Tensor, **options: Any) -> Problem:
-    if "max_forwards" in options or "max_backwards" in options:
+    if {"max_forwards", "max_backwards", "max_passes"} & options.keys():
         with torch.no_grad():
             options["clean_logits"] = model(images)
     ids = torch.arange(len(images))
@@ -108,6 +108,21 @@ def test_backward_passes_have_a_limit_of_their_own(
     assert problem.tally.out_of_budget.tolist() == [False, True, False, False, False, False]
 
 
+def test_forward_and_backward_passes_have_a_limit_together(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    problem = make(linear, images, labels, max_passes=3)
+    part = problem[torch.tensor([1])]
+    part.gradient(part.images, part.goal.margin)
+    grad = problem.gradient(images, problem.goal.margin)
+    assert (grad[1] == 0).all()
+    assert (grad[0] != 0).any()
+    assert problem.logits(images)[1].isnan().all()
+    assert problem.tally.forwards.tolist() == [2] * 6
+    assert problem.tally.backwards.tolist() == [1] * 6
+    assert problem.tally.out_of_budget.tolist() == [False, True, False, False, False, False]
+
+
 def test_of_several_copies_the_first_are_within_the_limit(
     linear: Classifier, images: Tensor, labels: Tensor
 ) -> None:
@@ -157,6 +172,10 @@ def test_strictly_the_limit_raises(linear: Classifier, images: Tensor, labels: T
     with pytest.raises(OverBudget, match="more than its 1 backward passes"):
         problem.gradient(images, problem.goal.margin)
     with pytest.raises(OverBudget, match="more than its 2 forward passes"):
+        problem.logits(images)
+    problem = make(linear, images, labels, max_passes=2, strict=True)
+    problem.gradient(images, problem.goal.margin)
+    with pytest.raises(OverBudget, match="more than its 2 passes"):
         problem.logits(images)
 
 

@@ -124,6 +124,7 @@ def other_weights() -> Net:
         ({"seed": 1}, "has seed 0, this one has 1;"),
         ({"batch_size": 3}, "has batch_size 2, this one has 3;"),
         ({"max_forwards": 5}, "has max_forwards none, this one has 5;"),
+        ({"max_passes": 5}, "has max_passes none, this one has 5;"),
         ({"max_seconds": 9.0}, "has max_seconds none, this one has 9.0;"),
         ({"trace": True}, "has trace False, this one has True;"),
         ({"attack": SparseRS(k=3, queries=20)}, "has k 2, this one has 3;"),

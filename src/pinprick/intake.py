@@ -34,6 +34,7 @@ class Task(BatchRows):
     max_forwards: int | None
     max_backwards: int | None
     max_seconds: float | None = None
+    max_passes: int | None = None
     start: "Start | None" = None
     trace: bool = False
 
@@ -42,7 +43,7 @@ class Task(BatchRows):
 
     def limits(self) -> dict[str, Any]:
         """The given limits under one name; empty if there are none."""
-        names = ("max_forwards", "max_backwards", "max_seconds")
+        names = ("max_forwards", "max_backwards", "max_passes", "max_seconds")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return {"limits": given} if given else {}
 
@@ -82,6 +83,7 @@ def take_in(
     max_forwards: Any,
     max_backwards: Any,
     max_seconds: Any = None,
+    max_passes: Any = None,
 ) -> Task:
     """The arguments of ``run_attack`` as a task; raises ``BadInput`` where they do not fit."""
     check_images(images)
@@ -99,7 +101,12 @@ def take_in(
         )
     numbers = torch.arange(len(images)) if ids is None else ids
     batch_size = batch_size_for(images, batch_size)
-    for name, value in (("max_forwards", max_forwards), ("max_backwards", max_backwards)):
+    limits = {
+        "max_forwards": max_forwards,
+        "max_backwards": max_backwards,
+        "max_passes": max_passes,
+    }
+    for name, value in limits.items():
         if value is not None:
             check_whole(name, value, least=0)
     if max_seconds is not None:
@@ -113,6 +120,7 @@ def take_in(
         max_forwards=max_forwards,
         max_backwards=max_backwards,
         max_seconds=max_seconds,
+        max_passes=max_passes,
     )
 
 

@@ -48,7 +48,7 @@ class Problem(BatchRows):
         gradients: Whether the attack may use gradients.
         clean_logits: What the model says of the images; needed where there are limits, for the
             shape of the NaN logits that a refused row gets.
-        max_forwards, max_backwards: Most passes per image.
+        max_forwards, max_backwards, max_passes: Most passes per image of each kind, and of both.
         deadline: When ``time.perf_counter`` has reached this, all images are refused answers.
         strict: Raise ``OverBudget`` instead of refusing a row that is out of budget.
         tracer: Records the best so far after every pass; None for no trace.
@@ -69,6 +69,7 @@ class Problem(BatchRows):
         clean_logits: Logits | None = None,
         max_forwards: int | None = None,
         max_backwards: int | None = None,
+        max_passes: int | None = None,
         deadline: float | None = None,
         strict: bool = False,
         tracer: Tracer | None = None,
@@ -77,9 +78,17 @@ class Problem(BatchRows):
         self.allowed, self.start = allowed, start
         self._tracer = tracer
         self.tally = Tally(
-            len(images), images.device, max_forwards, max_backwards, strict, deadline
+            len(images),
+            images.device,
+            max_forwards,
+            max_backwards,
+            max_passes,
+            strict,
+            deadline,
         )
-        self._backward = Backward(self.tally.backwards, together=max_backwards is None)
+        self._backward = Backward(
+            self.tally.backwards, together=max_backwards is None and max_passes is None
+        )
         self._model, self._gradients = model, gradients
         self._no_answer = (
             None
@@ -105,7 +114,7 @@ class Problem(BatchRows):
     @property
     def may_refuse(self) -> bool:
         """Whether any image can have been refused an answer by now."""
-        return self.tally.max_forwards is not None or self._remote or self.tally.time_is_over
+        return self.tally.limits_forwards or self._remote or self.tally.time_is_over
 
     @property
     def refused(self) -> Mask:
@@ -274,6 +283,7 @@ class Tally:
         device: torch.device,
         max_forwards: int | None,
         max_backwards: int | None,
+        max_passes: int | None,
         strict: bool,
         deadline: float | None,
     ) -> None:
@@ -289,9 +299,18 @@ class Tally:
         self.near: Counts = torch.zeros_like(self.forwards)
         self.stages: dict[str, Passes] = {}
         self.found_by: Counts = torch.full_like(self.forwards, -1)
-        self.max_forwards, self.max_backwards, self.strict = max_forwards, max_backwards, strict
+        self.max_forwards, self.max_backwards, self.max_passes = (
+            max_forwards,
+            max_backwards,
+            max_passes,
+        )
+        self.strict = strict
         self.one = torch.ones((), dtype=torch.long, device=device)
         self.no = self.one == 0
+
+    @property
+    def limits_forwards(self) -> bool:
+        return self.max_forwards is not None or self.max_passes is not None
 
     def look_at_clock(self) -> None:
         if self.deadline is not None and not self.time_is_over:
@@ -304,14 +323,14 @@ class Tally:
             self.out_of_time[rows[may]] = True
             self.refused[rows[may]] = True
             return torch.zeros_like(may)
-        if self.max_forwards is not None:
+        if self.limits_forwards:
             within = self._within(self.forwards, rows[may], self.max_forwards, "forward")
             self.refused[rows[may][~within]] = True
             may = may.index_put((may,), within)
         return may
 
     def may_backward(self, rows: Tensor) -> Mask | None:
-        if self.max_backwards is None:
+        if self.max_backwards is None and self.max_passes is None:
             return None
         return self._within(self.backwards, rows, self.max_backwards, "backward")
 
@@ -340,11 +359,17 @@ class Tally:
         near = (margin >= 0) & (margin < goal.slack)
         self.near.index_add_(0, rows, near.long())
 
-    def _within(self, spent: Tensor, rows: Tensor, limit: int, kind: str) -> Mask:
-        within = spent[rows] + _copies_before(rows) < limit
+    def _within(self, spent: Tensor, rows: Tensor, limit: int | None, kind: str) -> Mask:
+        copies = _copies_before(rows)
+        within = torch.ones_like(rows, dtype=torch.bool)
+        if limit is not None:
+            within = spent[rows] + copies < limit
+        if self.max_passes is not None:
+            within &= (self.forwards + self.backwards)[rows] + copies < self.max_passes
         self.out_of_budget[rows[~within]] = True
         if self.strict and not within.all():
-            raise OverBudget(f"an image needs more than its {limit} {kind} passes")
+            most = f"{limit} {kind}" if self.max_passes is None else str(self.max_passes)
+            raise OverBudget(f"an image needs more than its {most} passes")
         return within
 
 

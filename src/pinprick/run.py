@@ -59,6 +59,7 @@ def run_attack(
     batch_size: int | None = None,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
+    max_passes: int | None = None,
     max_seconds: float | None = None,
     start: AttackResult | Tensor | None = None,
     trace: bool = False,
@@ -85,6 +86,7 @@ def run_attack(
         batch_size: Images per batch; chosen from their size by default.
         max_forwards: Most forward passes per image.
         max_backwards: Most backward passes per image.
+        max_passes: Most forward and backward passes per image, added up.
         max_seconds: Most seconds of the attack for all images together, as in ``seconds`` of the
             result. Images under attack then keep the best so far; those of later batches stay
             clean; both are ``out_of_time``. Results then depend on the speed of the machine.
@@ -107,6 +109,7 @@ def run_attack(
         batch_size=batch_size,
         max_forwards=max_forwards,
         max_backwards=max_backwards,
+        max_passes=max_passes,
         max_seconds=max_seconds,
         start=start,
         trace=trace,
@@ -132,6 +135,7 @@ def attack_batches(
     batch_size: int | None = None,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
+    max_passes: int | None = None,
     max_seconds: "float | TimeLeft | None" = None,
     start: AttackResult | Tensor | None = None,
     trace: bool = False,
@@ -161,6 +165,7 @@ def attack_batches(
             max_forwards,
             max_backwards,
             seconds,
+            max_passes,
         )
         task = replace(task, trace=trace)
         task = task if start is None else take_start(task, start)
@@ -265,6 +270,7 @@ def _attack_batch(
             clean_logits=clean_logits,
             max_forwards=part.max_forwards,
             max_backwards=part.max_backwards,
+            max_passes=part.max_passes,
             deadline=time_left.deadline,
             tracer=tracer,
         )

@@ -149,6 +149,7 @@ def describe_run(
         "batch_size": task.batch_size,
         "max_forwards": task.max_forwards,
         "max_backwards": task.max_backwards,
+        "max_passes": task.max_passes,
         "max_seconds": max_seconds,
         "trace": task.trace,
         "device": device.type,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.cells import CELL, cell_with
 from bench.conftest import WritePlan
 from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
@@ -57,6 +58,14 @@ def test_a_changed_setting_changes_the_cells_of_that_attack_alone(
 
     before, after = keys(GOOD), keys(GOOD.replace("steps = 5", "steps = 6"))
     assert len(before & after) == 1
+
+
+def test_a_cell_without_a_limit_on_all_passes_has_the_key_it_had_in_the_first_stores() -> None:
+    assert CELL.key == "5d76028805ab2ad75d94885b11ed7886"
+    limited = cell_with(max_passes=9)
+    assert limited.key != CELL.key
+    assert Cell.from_plain(limited.plain()) == limited
+    assert Cell.from_plain(CELL.plain()) == CELL
 
 
 def test_an_own_attack_has_the_hash_of_its_code(

@@ -65,6 +65,16 @@ def test_an_estimate_multiplies_images_and_passes(
     assert (unknown.forwards, unknown.backwards, unknown.seconds) == (None, 20, None)
 
 
+def test_a_limit_on_all_passes_cuts_both_kinds_in_proportion(
+    cells: tuple[Cell, ...], cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cost = validate.PassCost(forward=0.5, backward=2.0, memory=7, free=10)
+    monkeypatch.setattr(validate, "measure_passes", lambda cell, cache: cost)
+    (known,) = estimate([replace(cells[0], max_passes=10)], cache)
+    assert (known.forwards, known.backwards) == (6, 4)
+    assert known.seconds == len(cells[0]) * (6 * 0.5 + 4 * 2.0)
+
+
 def test_passes_are_measured(cells: tuple[Cell, ...], cache: Cache) -> None:
     small = validate.measure_passes(cells[0], cache)
     assert 0 < small.forward < 1

@@ -10,6 +10,7 @@ from typing import Any
 from pinprick.errors import BadInput
 
 _DIGITS = 32  # hexadecimal digits of a key
+_ADDED = ("max_passes",)  # later than the first stores, whose keys must stay as they are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,7 @@ class Cell:
         device: Kind of device: "cpu" or "cuda".
         max_forwards: Most forward passes per image; None for no limit.
         max_backwards: Most backward passes per image; None for no limit.
+        max_passes: Most forward and backward passes per image, added up; None for no limit.
         victims: Name and weights' SHA-256 of each model that judges the adversarial images.
         dense: Whether perturbations of many elements are stored, too.
     """
@@ -55,6 +57,7 @@ class Cell:
     device: str = "cpu"
     max_forwards: int | None = None
     max_backwards: int | None = None
+    max_passes: int | None = None
     victims: tuple[tuple[str, str], ...] = ()
     dense: bool = False
 
@@ -84,14 +87,15 @@ class Cell:
         )
 
     def plain(self) -> dict[str, Any]:
-        """All fields, as JSON can hold them."""
-        return {**asdict(self), "victims": [list(victim) for victim in self.victims]}
+        """All fields, as JSON can hold them; without those of ``_ADDED`` that are None."""
+        every = {**asdict(self), "victims": [list(victim) for victim in self.victims]}
+        return {name: value for name, value in every.items() if name not in _ADDED or value}
 
     @classmethod
     def from_plain(cls, plain: Any) -> "Cell":
         """The cell that ``plain`` describes; ``BadInput`` if it describes none."""
         known = {field.name for field in fields(cls)}
-        if not isinstance(plain, Mapping) or set(plain) != known:
+        if not isinstance(plain, Mapping) or {*plain, *_ADDED} != known:
             raise BadInput("this is not a cell as pinprick writes it")
         victims = tuple((name, weights) for name, weights in plain["victims"])
         return cls(**{**plain, "victims": victims})

@@ -35,6 +35,7 @@ class Product:
         device: "cpu" or "cuda".
         max_forwards: Most forward passes per image.
         max_backwards: Most backward passes per image.
+        max_passes: Most forward and backward passes per image, added up.
         dense: Whether perturbations of many elements are stored, too.
         lines: First line of this product in the file, and the line after its last.
     """
@@ -51,6 +52,7 @@ class Product:
     device: str = "cpu"
     max_forwards: int | None = None
     max_backwards: int | None = None
+    max_passes: int | None = None
     dense: bool = False
     lines: tuple[int, int] = (1, 1)
 
@@ -110,6 +112,7 @@ class Plan:
                         device=one.device,
                         max_forwards=one.max_forwards,
                         max_backwards=one.max_backwards,
+                        max_passes=one.max_passes,
                         victims=tuple(victim for victim in victims if victim[0] != model),
                         dense=one.dense,
                     )

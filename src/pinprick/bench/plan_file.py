@@ -185,5 +185,6 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
     "device": _device,
     "max_forwards": _at_least(1),
     "max_backwards": _at_least(1),
+    "max_passes": _at_least(1),
     "dense": _flag,
 }

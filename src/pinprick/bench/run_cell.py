@@ -130,6 +130,7 @@ def _attack(cell: Cell, attack: Attack, model: Classifier, part: LabelledImages)
         batch_size=cell.batch_size,
         max_forwards=cell.max_forwards,
         max_backwards=cell.max_backwards,
+        max_passes=cell.max_passes,
         trace=True,
     )
     return join(list(results))

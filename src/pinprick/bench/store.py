@@ -236,7 +236,7 @@ def _about(path: Path, metadata: dict[bytes, bytes] | None) -> dict[str, Any]:
 
 def _columns(key: str, cell: Cell) -> dict[str, Any]:
     """The columns of a cell beside its rows."""
-    plain = cell.plain()
+    plain = {"max_passes": None, **cell.plain()}
     settings = plain.pop("attack")
     names = [name for name, _ in cell.victims]
     del plain["victims"]

@@ -90,6 +90,7 @@ def estimate(cells: Sequence[Cell], loaded: Cache | None = None) -> list[GroupEs
         backwards = _least(facts.max_backwards, one.max_backwards)
         seconds = None
         if forwards is not None and backwards is not None:
+            forwards, backwards = _cut(forwards, backwards, one.max_passes)
             seconds = images * (forwards * cost.forward + backwards * cost.backward)
         name = str(one.attack["name"])
         estimates.append(
@@ -131,9 +132,18 @@ def _groups(cells: Iterable[Cell]) -> list[list[Cell]]:
     """Cells that differ in range, goal and seed alone."""
     groups: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
-        what = (cell.model, cell.data, str(cell.attack), cell.max_forwards, cell.max_backwards)
+        limits = (cell.max_forwards, cell.max_backwards, cell.max_passes)
+        what = (cell.model, cell.data, str(cell.attack), *limits)
         groups.setdefault((*what, cell.device, cell.threads, cell.batch_size), []).append(cell)
     return list(groups.values())
+
+
+def _cut(forwards: int, backwards: int, most: int | None) -> tuple[int, int]:
+    """Both numbers, in the same proportion, so that their sum is at most ``most``."""
+    total = forwards + backwards
+    if most is None or total <= most:
+        return forwards, backwards
+    return most - most * backwards // total, most * backwards // total
 
 
 def _least(*limits: int | None) -> int | None:

@@ -20,7 +20,8 @@ from pinprick.report.attack_labels import attack_labels
 if TYPE_CHECKING:
     import polars as pl
 
-ATTACK = ("attack", "settings", "revision", "code", "max_forwards", "max_backwards")
+_LIMITS = ("max_forwards", "max_backwards", "max_passes")
+ATTACK = ("attack", "settings", "revision", "code", *_LIMITS)
 _TASK = ("model", "weights", "data", "goal")
 _CELL = (*ATTACK, *_TASK, "data_hash", "first", "last", "seed", "batch_size", "threads")
 CELL = (*_CELL, "precision", "device")  # columns by which rows can be chosen
