@@ -68,6 +68,16 @@ def test_a_cell_without_a_limit_on_all_passes_has_the_key_it_had_in_the_first_st
     assert Cell.from_plain(CELL.plain()) == CELL
 
 
+def test_each_attack_runs_on_all_models_before_the_next(
+    write_plan: WritePlan, cache: Cache
+) -> None:
+    other = "[[product]]\ndata = ['fashion_sample[4:6]']\n"
+    text = f"images_per_cell = 2\n{GOOD}[[product]]\n{other}"
+    cells = read_plan(write_plan(text)).cells(cache)
+    assert [cell.attack["name"] for cell in cells] == ["greedy"] * 3 + ["sigma_zero"] * 3
+    assert [cell.data_hash for cell in cells[:3]] == [cell.data_hash for cell in cells[3:]]
+
+
 def test_an_own_attack_has_the_hash_of_its_code(
     write_plan: WritePlan, cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,15 +66,20 @@ class Plan:
     products: tuple[Product, ...]
 
     def cells(self, loaded: Cache | None = None) -> tuple[Cell, ...]:
-        """All cells, each once. Models and images are loaded for their hashes.
+        """All cells, each once, in the order in which they run.
+
+        Each attack comes on all models and data before the next, so that a run that is stopped
+        lacks the last attacks. Models and images are loaded for their hashes.
 
         Raises ``BadInput`` with the line of a model or subset that cannot be loaded.
         """
         cache = loaded or Cache()
-        each = (cell for one in self.products for cell in self._cells(one, cache))
-        return tuple(dict.fromkeys(each))
+        each = [found for one in self.products for found in self._cells(one, cache)]
+        each.sort(key=lambda found: found[0])
+        return tuple(dict.fromkeys(cell for _, cell in each))
 
-    def _cells(self, one: Product, cache: Cache) -> Iterator[Cell]:
+    def _cells(self, one: Product, cache: Cache) -> Iterator[tuple[int, Cell]]:
+        """The cells of a product, each with the position of its attack in the list."""
         victims = []
         for name in one.victims:
             with self.at(name, one):
@@ -93,9 +98,10 @@ class Plan:
             for first, last in _ranges(total, one.images_per_cell):
                 with self.at(parse(data).name, one):
                     hashes[first, last] = cache.images(model, data, first, last).sha256
-            for attack, goal, seed in product(one.attacks, one.goals, one.seeds):
+            attacks = enumerate(one.attacks)
+            for (position, attack), goal, seed in product(attacks, one.goals, one.seeds):
                 for (first, last), data_hash in hashes.items():
-                    yield Cell(
+                    cell = Cell(
                         attack=describe(attack),
                         revision=attack.facts().revision,
                         code=own_code_hash(attack),
@@ -116,6 +122,7 @@ class Plan:
                         victims=tuple(victim for victim in victims if victim[0] != model),
                         dense=one.dense,
                     )
+                    yield position, cell
 
     def _check_targets(self, one: Product, cache: Cache, model: str, data: str) -> None:
         labels = cache.dataset(model, data).labels
