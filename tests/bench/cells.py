@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from pinprick.bench.cell import Cell
-from pinprick.bench.store import Origin
+from pinprick.bench.cell_file import Origin
 
 ORIGIN = Origin(
     version="0.1.0",

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from pinprick.bench.cell import Cell
+from pinprick.bench.cell_file import Origin
 from pinprick.bench.engines.run_cells import run_cells
-from pinprick.bench.store import Origin, Store
+from pinprick.bench.store import Store
 from pinprick.jobs.progress import Progress
 
 

@@ -19,7 +19,7 @@ from pinprick.bench.engines.processes import Processes
 from pinprick.bench.engines.run_cells import RunSummary, run_cells
 from pinprick.bench.engines.workers import Died, Share
 from pinprick.bench.plan_file import read_plan
-from pinprick.bench.rows import TIMES
+from pinprick.bench.row_schema import TIMES
 from pinprick.bench.run_cell import run_cell
 from pinprick.bench.store import Store
 from pinprick.cli import console

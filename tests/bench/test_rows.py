@@ -12,13 +12,8 @@ from test_result import result_of
 from torch import Tensor
 
 from pinprick import BadInput
-from pinprick.bench.rows import (
-    ROWS,
-    error_table,
-    rebuild,
-    rebuild_images,
-    to_table,
-)
+from pinprick.bench.row_schema import ROWS
+from pinprick.bench.rows import error_table, rebuild, rebuild_images, to_table
 from pinprick.trace import Trace
 
 

@@ -11,10 +11,11 @@ from bench.conftest import WritePlan
 from pinprick.attacks import SigmaZero
 from pinprick.bench.cache import Cache, LabelledImages
 from pinprick.bench.cell import Cell
+from pinprick.bench.cell_file import rows_sha256
 from pinprick.bench.plan_file import read_plan
-from pinprick.bench.rows import ROWS, TIMES, rebuild
+from pinprick.bench.row_schema import ROWS, TIMES
+from pinprick.bench.rows import rebuild
 from pinprick.bench.run_cell import failed_cell, run_cell, targets_of
-from pinprick.bench.store import rows_sha256
 from pinprick.data.select import load_subset
 from pinprick.errors import BadInput
 from pinprick.problem import Problem

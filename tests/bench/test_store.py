@@ -14,7 +14,8 @@ import pytest
 
 from bench.cells import CELL, ORIGIN, cell_with, rows_of
 from pinprick.bench.cell import Cell
-from pinprick.bench.store import Damaged, Store, rows_sha256
+from pinprick.bench.cell_file import Damaged, rows_sha256
+from pinprick.bench.store import Store
 from pinprick.errors import BadInput
 
 

@@ -15,7 +15,8 @@ import torch
 from pinprick.attacks import Greedy
 from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
-from pinprick.bench.rows import ROWS, error_table
+from pinprick.bench.row_schema import ROWS
+from pinprick.bench.rows import error_table
 from pinprick.bench.run_cell import run_cell
 from pinprick.bench.store import Store
 from pinprick.bench.verify import verify_store

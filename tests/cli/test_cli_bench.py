@@ -10,8 +10,9 @@ import pytest
 
 from cli.conftest import Run
 from pinprick.attacks import Greedy
-from pinprick.bench.rows import TIMES
-from pinprick.bench.store import Store, rows_sha256
+from pinprick.bench.cell_file import rows_sha256
+from pinprick.bench.row_schema import TIMES
+from pinprick.bench.store import Store
 from pinprick.problem import Problem
 from pinprick.types import Images
 

@@ -8,7 +8,7 @@ import pytest
 from bench.cells import CELL, ORIGIN, cell_with, rows_of
 
 from cli.conftest import Run
-from pinprick.bench.rows import ROWS
+from pinprick.bench.row_schema import ROWS
 from pinprick.bench.store import Store
 
 PLAN = """

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pinprick.bench.cell import Cell
-from pinprick.bench.rows import TIMES
-from pinprick.bench.store import Damaged, Store, existing_store, rows_sha256
+from pinprick.bench.cell_file import Damaged, rows_sha256
+from pinprick.bench.row_schema import TIMES
+from pinprick.bench.store import Store, existing_store
 from pinprick.errors import BadInput
 from pinprick.files import atomic_write, sync_folder, writing
 

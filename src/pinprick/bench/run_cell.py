@@ -19,10 +19,10 @@ from pinprick.attacks.build import build
 from pinprick.attacks.card import Attack
 from pinprick.bench.cache import Cache, LabelledImages
 from pinprick.bench.cell import Cell
+from pinprick.bench.cell_file import Origin
 from pinprick.bench.extra import needed
 from pinprick.bench.own_code_hash import own_code_hash
 from pinprick.bench.rows import error_table, to_table
-from pinprick.bench.store import Origin
 from pinprick.errors import BadInput, PinprickError, one_line
 from pinprick.goal import least_likely
 from pinprick.jobs.device import device_and_versions

@@ -3,62 +3,38 @@
     store.json                      the format of the store
     cells/ab/abcd….parquet          the rows of the cell with this key, one per image
 
-What a cell is and where its rows come from stands in the file's metadata, under ``pinprick``. Files
-are written whole. A cell is finished when its file opens and holds the rows it should. All other
-files are damaged: they are never read as rows, and a run writes them again.
+Files are written whole. A cell is finished when its file opens and holds the rows it should. All
+other files are damaged: they are never read as rows, and a run writes them again.
 """
 
-import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pinprick.bench.cell import Cell, canonical
+from pinprick.bench.cell_file import (
+    FORMAT,
+    Damaged,
+    Origin,
+    read_about,
+    read_cell_file,
+    write_cell_file,
+)
 from pinprick.bench.extra import needed
 from pinprick.errors import BadInput
-from pinprick.files import atomic_write, open_folder, sync_folder, write_text, writing
-from pinprick.json_text import read_json, read_json_file
+from pinprick.files import open_folder, write_text
+from pinprick.json_text import read_json_file
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-FORMAT = 1
-_MARK, _CELLS, _META = "store.json", "cells", b"pinprick"
+_MARK, _CELLS = "store.json", "cells"
 _LEFT_OVER = 86_400  # seconds after which a temporary file belongs to no run any more
 _READERS = 8  # threads that read metadata: they wait for the disk most of the time
-
-
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """Where the rows of a cell come from.
-
-    Attributes:
-        version: Version of pinprick.
-        commit: Commit of its source; empty if unknown.
-        torch: Version of torch.
-        device: The device, with its name.
-        date: When the cell was finished, in UTC, as ISO 8601.
-        seconds: Time of the whole cell.
-        peak_memory: Peak memory in bytes, of the GPU or of the process; None if unknown.
-    """
-
-    version: str
-    commit: str
-    torch: str
-    device: str
-    date: str
-    seconds: float
-    peak_memory: int | None
-
-
-class Damaged(BadInput):
-    """A file in a store that holds no rows of a cell."""
 
 
 class Store:
@@ -112,40 +88,11 @@ class Store:
 
     def write(self, cell: Cell, table: "pa.Table", origin: Origin) -> None:
         """Write the rows of a cell, whole or not at all."""
-        parquet = needed("pyarrow.parquet")
-        if table.num_rows != len(cell):
-            raise ValueError(f"{table.num_rows} rows for the {len(cell)} images of {cell.title}")
-        about = {
-            "format": FORMAT,
-            "cell": cell.plain(),
-            "origin": asdict(origin),
-            "rows_sha256": rows_sha256(table),
-        }
-        content = BytesIO()
-        with parquet.ParquetWriter(
-            content, table.schema, compression="zstd", store_schema=False
-        ) as writer:
-            writer.write_table(table)
-            writer.add_key_value_metadata({_META: canonical(about)})
-        path = self.path(cell.key)
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path, flush=True) as temporary:
-            temporary.write_bytes(content.getbuffer())
-        sync_folder(path.parent)
+        write_cell_file(self.path(cell.key), cell, table, origin)
 
     def read(self, key: str) -> tuple[Cell, Origin, "pa.Table"]:
         """A finished cell, where its rows come from, and the rows; ``Damaged`` if it is not one."""
-        parquet, path = needed("pyarrow.parquet"), self.path(key)
-        try:
-            file = parquet.ParquetFile(BytesIO(path.read_bytes()))
-            table = file.read(use_threads=False)
-        except Exception as error:  # pyarrow has a kind of error for each kind of damage
-            raise Damaged(f"{path} is damaged: it cannot be read as Parquet") from error
-        about = _about(path, file.metadata.metadata)
-        if about["rows_sha256"] != rows_sha256(table):
-            raise Damaged(f"{path} is damaged: its rows are not those that were written")
-        return about["cell"], about["origin"], table.replace_schema_metadata(None)
+        return read_cell_file(self.path(key))
 
     def keys(self) -> list[str]:
         """The keys of all cell files, also of damaged ones, in order."""
@@ -209,29 +156,10 @@ def existing_store(folder: str | Path) -> Store:
 
 def _read_about(path: Path) -> tuple[Cell, Origin] | None:
     try:
-        metadata = needed("pyarrow.parquet").read_metadata(path)
-        about = _about(path, metadata.metadata)
-        return about["cell"], about["origin"]
+        about = read_about(path, needed("pyarrow.parquet").read_metadata(path))
+        return about.cell, about.origin
     except Exception:  # damaged in one of many ways
         return None
-
-
-def _about(path: Path, metadata: dict[bytes, bytes] | None) -> dict[str, Any]:
-    """What the metadata of a file says, checked; ``Damaged`` if it is not that of a cell."""
-    text = (metadata or {}).get(_META)
-    if text is None:
-        raise Damaged(f"{path} was written by another program")
-    try:
-        about = read_json(text, str(path))
-        if about["format"] != FORMAT:
-            raise Damaged(f"{path} has format {about['format']}, and this store {FORMAT}")
-        cell, origin = Cell.from_plain(about["cell"]), Origin(**about["origin"])
-        digest = about["rows_sha256"]
-    except (BadInput, KeyError, TypeError, ValueError) as error:
-        raise Damaged(f"{path} is damaged: {error}") from error
-    if cell.key != path.stem:
-        raise Damaged(f"{path} holds another cell than its name says")
-    return {"cell": cell, "origin": origin, "rows_sha256": digest}
 
 
 def _columns(key: str, cell: Cell) -> dict[str, Any]:
@@ -247,41 +175,3 @@ def _columns(key: str, cell: Cell) -> dict[str, Any]:
         **plain,
         "victim_models": names,
     }
-
-
-def rows_sha256(table: "pa.Table", *, without: Sequence[str] = ()) -> str:
-    """The SHA-256 of the values in a table, the same before and after it was in a file.
-
-    Args:
-        table: The rows.
-        without: Columns that do not count, such as times.
-    """
-    digest = hashlib.sha256()
-    for name in table.column_names:
-        if name not in without:
-            digest.update(f"{name}\n".encode())
-            _update(digest, table.column(name).combine_chunks())
-    return digest.hexdigest()
-
-
-def _update(digest: Any, array: Any) -> None:
-    """Add the values of an array, which may hold lists and structures."""
-    pa: Any = needed("pyarrow")
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.chunks else pa.array([], array.type)
-    digest.update(array.is_valid().to_numpy(zero_copy_only=False).tobytes())
-    if pa.types.is_list(array.type):
-        lengths = array.value_lengths().fill_null(0)
-        digest.update(lengths.to_numpy(zero_copy_only=False).tobytes())
-        _update(digest, array.flatten())
-    elif pa.types.is_struct(array.type):
-        for field, values in zip(array.type, array.flatten(), strict=True):
-            digest.update(f"{field.name}\n".encode())
-            _update(digest, values)
-    elif pa.types.is_string(array.type):
-        for text in array.to_pylist():
-            digest.update(repr(text).encode())
-    else:
-        digest.update(str(array.type).encode())
-        zero = False if pa.types.is_boolean(array.type) else 0
-        digest.update(array.fill_null(zero).to_numpy(zero_copy_only=False).tobytes())

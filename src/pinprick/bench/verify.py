@@ -15,9 +15,10 @@ import torch
 
 from pinprick.bench.cache import Cache, LabelledImages
 from pinprick.bench.cell import Cell
+from pinprick.bench.cell_file import Damaged, Origin
 from pinprick.bench.judge_rows import CleanBatch, Finding, Judge, judge_batch, logits_of
-from pinprick.bench.rows import ROWS
-from pinprick.bench.store import Damaged, Origin, Store, existing_store
+from pinprick.bench.row_schema import ROWS
+from pinprick.bench.store import Store, existing_store
 from pinprick.bench.weights_command import weights_command
 from pinprick.errors import PinprickError
 from pinprick.jobs.progress import Advance, Progress

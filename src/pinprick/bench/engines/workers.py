@@ -11,7 +11,7 @@ from pinprick.errors import PinprickError, one_line
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pinprick.bench.store import Origin
+    from pinprick.bench.cell_file import Origin
 
 Work = Callable[[Cell], tuple["pa.Table", "Origin"]]
 
