@@ -1,6 +1,6 @@
 """What the runner of the benchmark costs, and how much faster two workers are than one.
 
-    python benchmarks/bench_engines.py compute|sleep [--cells 100] [--seconds 0.5]
+    python benchmarks/bench_engines.py compute|sleep [--cells 100] [--seconds 0.5] [--engines here]
 
 Cells do a fixed number of steps on one core, or sleep. A line of JSON per run: the time of the run
 and the time inside the work. ``overhead`` is what the engine ``here`` adds to the work. ``speedup``
@@ -23,8 +23,9 @@ from typing import Any
 import pyarrow as pa
 
 from pinprick.bench.cell import Cell
-from pinprick.bench.engines.run_cells import Engine, run_cells
-from pinprick.bench.store import Origin, Store
+from pinprick.bench.cell_file import Origin
+from pinprick.bench.engines.run_cells import ENGINES, Engine, run_cells
+from pinprick.bench.store import Store
 from pinprick.files import write_text
 
 BLOCK = bytes(1 << 16)
@@ -89,30 +90,34 @@ def main() -> None:
     parser.add_argument("kind", choices=("compute", "sleep"))
     parser.add_argument("--cells", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=0.5)
-    parser.add_argument("--out", type=Path, default=Path("results/bench_engines"))
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
+    parser.add_argument("--out", type=Path, help="by default results/bench_engines/KIND.jsonl")
     options = parser.parse_args()
-
-    import ray
 
     amount = blocks_in(options.seconds) if options.kind == "compute" else options.seconds
     cells = cells_of(options.kind, amount, options.cells)
     about = {"kind": options.kind, "cells": options.cells, "seconds_per_cell": options.seconds}
     where = {"cores": len(os.sched_getaffinity(0)), "python": platform.python_version()}
-    here = measure(cells, "here", 1)
-    here["overhead"] = here["seconds"] / here["inside_work"] - 1
-    found = [here]
-    for engine in ("processes", "ray"):
+    found = []
+    for engine in options.engines:
+        if engine == "here":
+            here = measure(cells, engine, 1)
+            here["overhead"] = here["seconds"] / here["inside_work"] - 1
+            found.append(here)
+            continue
         if engine == "ray":
+            import ray
+
             ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
             measure(cells_of("sleep", options.seconds, 2), "ray", 2)
         one, two = (measure(cells, engine, workers) for workers in (1, 2))
         two["speedup"] = one["seconds"] / two["seconds"]
         found += [one, two]
-    ray.shutdown()
     lines = [json.dumps({**about, **row, "run": where}) for row in found]
     print("\n".join(lines))
-    options.out.mkdir(parents=True, exist_ok=True)
-    write_text(options.out / f"{options.kind}.jsonl", "\n".join(lines) + "\n")
+    out = options.out or Path("results/bench_engines", f"{options.kind}.jsonl")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
