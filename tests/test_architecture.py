@@ -22,7 +22,7 @@ SOURCE = ROOT / "src" / "pinprick"
 LEVELS = (  # a room may import from rooms on the lines above it, and from itself
     ("conversion_line", "errors", "subnormal", "types"),
     ("backward", "batch_rows", "files", "metrics", "model", "own_code", "settings"),
-    ("data", "goal", "json_text", "random", "scores", "threads"),
+    ("data", "feature_layer", "goal", "json_text", "random", "scores", "threads"),
     ("oracle", "trace", "zoo"),
     ("problem", "result"),
     ("parts", "result_file", "results_by_name"),

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pinprick.explain.maps.layers import planes
+from pinprick.feature_layer import planes
 
 
 def numbered(*shape: int) -> Tensor:

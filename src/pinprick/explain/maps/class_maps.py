@@ -30,8 +30,9 @@ from torch.nn import functional as F
 
 from pinprick.errors import BadInput
 from pinprick.explain.maps.inputs import Classes, check_inputs, choose_classes, sum_class_logits
-from pinprick.explain.maps.layers import FINE_ENOUGH, choose_layer, first_tensor, planes
+from pinprick.explain.maps.layers import choose_layer
 from pinprick.explain.maps.maps import SMALL, Maps
+from pinprick.feature_layer import FINE_ENOUGH, first_tensor, planes
 from pinprick.intake import check_images
 from pinprick.model import Classifier, Model
 from pinprick.settings import check_choice
