@@ -8,7 +8,7 @@ are those of ``pinprick.report.docs_measured``.
 import runpy
 from pathlib import Path
 
-from generators import interpretation, model_cards, numerical_noise
+from generators import attack_pages, interpretation, model_cards, numerical_noise
 from pinprick.report.docs_measured import Blocks, fill_measured
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 def all_pages() -> dict[str, Blocks]:
     """By the path of a page, its blocks by name."""
     wifgsm = runpy.run_path(str(ROOT / "benchmarks" / "wifgsm_page.py"))
-    tables = [interpretation.PAGES, model_cards.PAGES, numerical_noise.PAGES, wifgsm["PAGES"]]
+    modules = (attack_pages, interpretation, model_cards, numerical_noise)
+    tables = [*(module.PAGES for module in modules), wifgsm["PAGES"]]
     pages: dict[str, Blocks] = {}
     for table in tables:
         for page, blocks in table.items():

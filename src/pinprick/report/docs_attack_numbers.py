@@ -1,0 +1,224 @@
+"""What a benchmark store says about each attack, for the attack's page and for README."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from pinprick.attacks import ATTACKS
+from pinprick.attacks.build import build, describe
+from pinprick.attacks.card import Attack
+from pinprick.metrics.estimate import Estimate
+from pinprick.metrics.needed import Numbers, mean_needed, mean_over_fooled, median_needed
+from pinprick.metrics.over_seeds import mean_and_deviation
+from pinprick.metrics.unit import Unit
+from pinprick.report.attack_board import AttackLine, attack_lines
+from pinprick.report.coverage import Coverage, cover
+from pinprick.report.docs_measured import markdown_table
+from pinprick.report.store_runs import StoreRuns, Task, choose_cells, read_runs
+from pinprick.report.summary_tables import decimal_text, number_text, percent_text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NOT_MEASURED = "Not measured."
+_UNITS: tuple[Unit, ...] = get_args(Unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitNumbers:
+    """How many units an attack needed on one task.
+
+    Attributes:
+        mean: Infinite where the attack failed on an image.
+        mean_of_fooled: Over fooled images alone.
+        median: Failures count as infinite.
+        optimality: Against the best of all attacks in the store.
+    """
+
+    mean: float
+    mean_of_fooled: float
+    median: float
+    optimality: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackNumbers:
+    """One attack on one task; numbers are over images that were correct before the attack.
+
+    Attributes:
+        attack: Its name.
+        settings: What differs from the defaults, in words.
+        task: Model, data and goal.
+        correct, images: Images that were correct, of how many.
+        fooling_rate: Of the correct images.
+        units: By unit, how many were needed.
+        forwards, backwards: Mean passes per image.
+    """
+
+    attack: str
+    settings: str
+    task: Task
+    correct: int
+    images: int
+    fooling_rate: Estimate
+    units: Mapping[Unit, UnitNumbers]
+    forwards: float
+    backwards: float
+
+
+def attack_numbers(rows: "pl.LazyFrame", cells: "pl.DataFrame") -> list[AttackNumbers]:
+    """The numbers of every attack and task of a store; ``Store.rows_and_cells`` gives both."""
+    cells = choose_cells(cells)
+    about = {
+        row["name"]: (row["attack"], settings_text(row))
+        for row in cells.unique("name").iter_rows(named=True)
+    }
+    stores = {unit: read_runs(rows, cells, unit) for unit in _UNITS}
+    found = []
+    for task in stores[_UNITS[0]].tasks:
+        parts = {unit: store.part([task]) for unit, store in stores.items()}
+        covered = {name: cover(parts["pixels"], name) for name in parts["pixels"].attacks}
+        lines = {unit: _lines(part, covered, unit) for unit, part in parts.items()}
+        for name, one in covered.items():
+            if task in one.runs:
+                found.append(_numbers(*about[name], task, one, {u: lines[u][name] for u in _UNITS}))
+    return found
+
+
+def settings_text(row: Mapping[str, Any]) -> str:
+    """The preset, or the settings that differ from the defaults, and the limit of passes."""
+    given = json.loads(row["settings"])
+    cls = ATTACKS.get(row["attack"])
+    words = _nearest(cls, given) if cls else [f"`{key}={given[key]}`" for key in given]
+    if row["max_forwards"] is not None or row["max_backwards"] is not None:
+        limits = [
+            str(row[key]) for key in ("max_forwards", "max_backwards") if row[key] is not None
+        ]
+        words.append(f"at most {' + '.join(limits)} passes")
+    if cls is not None and row["revision"] != cls.card.revision:
+        words.append(f"revision {row['revision']}; now it is {cls.card.revision}")
+    return ", ".join(words) or "defaults"
+
+
+def attack_block(found: Sequence[AttackNumbers], name: str) -> str:
+    """The tables of one attack: one per data and goal, one line per model and settings."""
+    mine = [one for one in found if one.attack == name]
+    if not mine:
+        return NOT_MEASURED
+    groups: dict[tuple[str, str], list[AttackNumbers]] = {}
+    for one in mine:
+        groups.setdefault((one.task.data, one.task.goal), []).append(one)
+    columns = ("model", "settings", "images", "fooling rate")
+    per_unit = [f"{unit}, {what}" for unit in _UNITS for what in ("mean", "median", "optimality")]
+    tables = []
+    for (data, goal), lines in groups.items():
+        rows = [_cells(one) for one in lines]
+        caption = f"`{data}`, {goal.replace('_', ' ')}:"
+        tables.append(f"{caption}\n\n{markdown_table((*columns, *per_unit, 'passes'), rows)}")
+    return "\n\n".join(tables)
+
+
+def best_attacks(rows: "pl.LazyFrame", cells: "pl.DataFrame", unit: Unit, count: int = 5) -> str:
+    """A table of the best attacks without a target by optimality, over all models of a store."""
+    cells = choose_cells(cells)
+    store = read_runs(rows, cells, unit)
+    store = store.part([task for task in store.tasks if task.goal == "untargeted"])
+    covered = {name: cover(store, name) for name in store.attacks}
+    lines = attack_lines(store, covered, unit, data="", goal="untargeted")
+    columns = ("rank", "attack", "optimality", "fooling rate", f"median {unit}", "passes", "images")
+    return markdown_table(columns, [_line(line) for line in lines[:count]])
+
+
+def _line(line: AttackLine) -> list[str]:
+    return [
+        str(line.rank or "-"),
+        f"`{line.attack}`",
+        _with_interval(line.optimality),
+        percent_text(line.fooling_rate),
+        number_text(line.median, whole=True),
+        _passes(line.forwards, line.backwards),
+        str(line.images),
+    ]
+
+
+def _lines(part: StoreRuns, covered: Mapping[str, Coverage], unit: Unit) -> dict[str, AttackLine]:
+    lines = attack_lines(part, covered, unit, data="", goal="")
+    return {line.attack: line for line in lines}
+
+
+def _numbers(
+    attack: str, settings: str, task: Task, covered: Coverage, lines: Mapping[Unit, AttackLine]
+) -> AttackNumbers:
+    runs = covered.runs[task]
+    line = lines["pixels"]
+
+    def over_seeds(measure: Any, unit: Unit) -> float:
+        needed: Iterator[Numbers] = (run.needed(unit)[run.correct] for run in runs)
+        return mean_and_deviation([float(measure(one)[0]) for one in needed])[0]
+
+    return AttackNumbers(
+        attack=attack,
+        settings=settings,
+        task=task,
+        correct=int(runs[0].correct.sum()),
+        images=len(runs[0].index),
+        fooling_rate=line.fooling_rate,
+        units={
+            unit: UnitNumbers(
+                mean=over_seeds(mean_needed, unit),
+                mean_of_fooled=over_seeds(mean_over_fooled, unit),
+                median=over_seeds(median_needed, unit),
+                optimality=lines[unit].optimality,
+            )
+            for unit in _UNITS
+        },
+        forwards=line.forwards,
+        backwards=line.backwards,
+    )
+
+
+def _cells(one: AttackNumbers) -> list[str]:
+    cells = [f"`{one.task.model}`", one.settings, f"{one.correct} of {one.images}"]
+    cells.append(percent_text(one.fooling_rate))
+    for unit in _UNITS:
+        numbers = one.units[unit]
+        cells.append(_mean(numbers))
+        cells.append(number_text(numbers.median, whole=True))
+        cells.append(_with_interval(numbers.optimality))
+    return [*cells, _passes(one.forwards, one.backwards)]
+
+
+def _mean(numbers: UnitNumbers) -> str:
+    if math.isfinite(numbers.mean) or math.isnan(numbers.mean_of_fooled):
+        return number_text(numbers.mean, whole=False)
+    return f"∞ ({number_text(numbers.mean_of_fooled, whole=False)} over fooled)"
+
+
+def _with_interval(estimate: Estimate) -> str:
+    low, high = decimal_text(estimate.low, 2), decimal_text(estimate.high, 2)
+    interval = "" if math.isnan(estimate.low) else f" [{low}, {high}]"
+    return f"{decimal_text(estimate.value, 2)}{interval}"
+
+
+def _passes(forwards: float, backwards: float) -> str:
+    return f"{number_text(forwards, whole=True)} + {number_text(backwards, whole=True)}"
+
+
+def _nearest(cls: type[Attack], given: Mapping[str, Any]) -> list[str]:
+    """The preset that differs least from these settings, unless it is none, and what differs."""
+    name = cls.card.name
+    specs = {"": {"name": name}}
+    specs |= {f"preset {one}": {"name": name, "preset": one} for one in cls.presets}
+    differ = {}
+    for title, spec in specs.items():
+        usual = json.loads(json.dumps(describe(build(spec))))
+        changed = {key: value for key, value in given.items() if value != usual[key]}
+        differ[title] = [f"`{key}={_plain(value)}`" for key, value in changed.items()]
+    title = min(differ, key=lambda one: len(differ[one]))
+    return [*([title] if title else []), *differ[title]]
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,97 @@
+"""The block of an attack's page and the excerpt of README, from rows worked out by hand."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from bench_frame import cell, frame
+
+from pinprick.attacks import Greedy, SparseRS
+from pinprick.attacks.build import build, describe
+from pinprick.report.docs_attack_numbers import (
+    NOT_MEASURED,
+    attack_block,
+    attack_numbers,
+    best_attacks,
+    settings_text,
+)
+
+pytestmark = pytest.mark.plain  # whole numbers where hints say float
+
+INF = math.inf
+GREEDY: dict[str, Any] = {"revision": Greedy.card.revision}
+
+
+def about(attack: Any, **more: Any) -> dict[str, Any]:
+    """What a cell says about an attack."""
+    plain = describe(attack)
+    return {
+        "attack": plain["name"],
+        "settings": json.dumps(plain),
+        "revision": attack.card.revision,
+        "max_forwards": None,
+        "max_backwards": None,
+        **more,
+    }
+
+
+def test_numbers_of_an_attack_by_hand() -> None:
+    rows = frame(cell("greedy", [0, 2, 4, 6], **GREEDY), cell("jsma", [0, 2, 6, INF]))
+    (one,) = (one for one in attack_numbers(*rows) if one.attack == "greedy")
+    assert (one.correct, one.images, one.fooling_rate.value) == (3, 4, 1.0)
+    assert (one.units["pixels"].mean, one.units["pixels"].median) == (4, 4)
+    assert (one.units["elements"].mean, one.units["elements"].median) == (12, 12)
+    assert (one.forwards, one.backwards) == (10, 5)
+    assert one.units["pixels"].optimality.value == 1
+
+
+def test_a_block_has_a_line_per_model_and_a_table_per_goal() -> None:
+    rows = frame(
+        cell("greedy", [1, 2, 3], **GREEDY),
+        cell("greedy", [2, 4, 6], model="other", **GREEDY),
+        cell("greedy", [5, 5, 5], goal="least_likely", **GREEDY),
+    )
+    block = attack_block(attack_numbers(*rows), "greedy")
+    assert block.count("| `net` | defaults | 3 of 3 | 100.0 % |") == 2
+    assert block.count("| `other` |") == 1
+    assert [line for line in block.splitlines() if line.endswith(":")] == [
+        "`some/test`, least likely:",
+        "`some/test`, untargeted:",
+    ]
+
+
+def test_failures_make_the_mean_infinite_and_the_mean_over_fooled_stands_beside_it() -> None:
+    block = attack_block(attack_numbers(*frame(cell("greedy", [2, 4, INF], **GREEDY))), "greedy")
+    assert "| 66.7 % | ∞ (9.00 over fooled) | 12 |" in block
+    assert "| ∞ (3.00 over fooled) | 4 |" in block
+
+
+def test_an_attack_without_rows_is_not_measured() -> None:
+    assert attack_block(attack_numbers(*frame(cell("greedy", [1]))), "jsma") == NOT_MEASURED
+    assert attack_block([], "greedy") == "Not measured."
+
+
+def test_settings_are_told_by_preset_difference_limit_and_revision() -> None:
+    quick = build({"name": "sparse_rs", "preset": "quick"})
+    assert settings_text(about(SparseRS())) == "defaults"
+    assert settings_text(about(quick)) == "preset quick"
+    mixed = build({"name": "sparse_rs", "preset": "quick", "k": 7})
+    assert settings_text(about(mixed)) == "preset quick, `k=7`"
+    assert settings_text(about(SparseRS(k=7))) == "`k=7`"
+    limited = about(SparseRS(), max_forwards=2000)
+    assert settings_text(limited) == "at most 2000 passes"
+    older = about(SparseRS(), revision=SparseRS.card.revision - 1)
+    assert settings_text(older).startswith(f"revision {SparseRS.card.revision - 1}; now it is")
+
+
+def test_the_best_attacks_are_the_first_of_the_board_without_a_target() -> None:
+    rows = frame(
+        cell("a", [1, 2, 3]),
+        cell("b", [2, 2, 3]),
+        cell("c", [3, 3, 3]),
+        cell("d", [1, 1, 1], goal="least_likely"),
+    )
+    head, _, *lines = best_attacks(*rows, "pixels", count=2).splitlines()
+    assert "median pixels" in head
+    assert [line.split(" | ")[1] for line in lines] == ["`a`", "`b`"]
