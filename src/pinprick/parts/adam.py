@@ -29,8 +29,12 @@ class Adam(BatchRows):
         self._mean = torch.lerp(self._mean, grad, 1 - _BETAS[0])
         self._square = torch.lerp(self._square, grad.square(), 1 - _BETAS[1])
         self._decay1, self._decay2 = self._decay1 * _BETAS[0], self._decay2 * _BETAS[1]
-        size = (self._square / (1 - self._decay2)).sqrt() + _EPS
-        return self._mean / (1 - self._decay1) / size
+        return self._mean / (1 - self._decay1) / self.scale
+
+    @property
+    def scale(self) -> Images:
+        """What the last step divided the mean gradient by."""
+        return (self._square / (1 - self._decay2)).sqrt() + _EPS
 
     def restart(self, rows: Mask) -> None:
         """Reset the means of these images."""
