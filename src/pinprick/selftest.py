@@ -64,6 +64,7 @@ FACTORS = {  # one line per attack that seeks the fewest elements or pixels
     "sparse_evo": Factor(leave=2.5, reach=2.5),
     "sparsefool": Factor(leave=6.5, reach=6.5),  # by nature: it aims three times as far
     "strattack": Factor(leave=1.25, reach=1.35),
+    "vfga": Factor(leave=1.25, reach=1.25),
     "wifgsm": Factor(leave=2.5, reach=2.5),
     "wifgsm_printed": Factor(leave=math.inf, reach=math.inf),  # the printed lambda may shut all
 }

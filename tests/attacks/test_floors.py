@@ -38,6 +38,7 @@ FLOORS = {
     "greedyfool": Floor({"name": "greedyfool"}, 1.0, 8),
     "homotopy": Floor({"name": "homotopy"}, 1.0, 10),
     "fmn": Floor({"name": "fmn", "steps": 100}, 1.0, 7),
+    "vfga": Floor({"name": "vfga"}, 1.0, 7),
     "cw_l0": Floor({"name": "cw_l0", "preset": "quick"}, 1.0, 7),
     "pgd0": Floor({"name": "pgd0", "k": 15, "steps": 30, "restarts": 1, "step_size": 0.5}, 0.8, 15),
     "pgd0, smallest k": Floor(
@@ -91,6 +92,7 @@ DIGITS: dict[str, tuple[dict[str, Any], float]] = {  # mean of the elements need
     "homotopy": ({"name": "homotopy"}, 2.9),
     "sigma_zero": ({"name": "sigma_zero", "steps": 200}, 2.6),
     "fmn": ({"name": "fmn", "steps": 100}, 2.8),
+    "vfga": ({"name": "vfga"}, 2.4),
     "cw_l0": ({"name": "cw_l0", "preset": "quick"}, 3.2),
     "strattack": ({"name": "strattack", "preset": "quick"}, 3.1),
     "pinprick": ({"name": "pinprick", "effort": "fast"}, 2.5),

@@ -40,6 +40,7 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
         "refine_steps": 8,
         "refine_searches": 2,
     },
+    "vfga": {"steps": 30, "samples": 3},
     "wifgsm": {"steps": 30},
     "wifgsm_printed": {"steps": 20, "loss_scale": 1e6, "lam": 1e-6},
 }
@@ -239,6 +240,7 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "refine_searches": 4,
     },
     "tifgsm with all": {"name": "tifgsm", "steps": 3, "momentum": 1.0, "diversity": 0.7},
+    "vfga in pixels": {"name": "vfga", "samples": 2, "unit": "pixels"},
     "wifgsm_printed, the sparsest by equation 20": {
         "name": "wifgsm_printed",
         "steps": 10,

@@ -33,6 +33,7 @@ from pinprick.attacks.sparse_rs import SparseRS
 from pinprick.attacks.sparsefool import SparseFool
 from pinprick.attacks.strattack import StrAttack
 from pinprick.attacks.tifgsm import TIFGSM
+from pinprick.attacks.vfga import VFGA
 from pinprick.attacks.wifgsm import WIFGSM
 from pinprick.attacks.wifgsm_printed import WIFGSMPrinted
 from pinprick.errors import UnknownName
@@ -61,6 +62,7 @@ ATTACKS: dict[str, type[Attack]] = {
         Homotopy,
         SigmaZero,
         FMN,
+        VFGA,
         CWL0,
         StrAttack,
         WIFGSMPrinted,
@@ -110,6 +112,7 @@ __all__ = [
     "SAMOO",
     "SAPF",
     "TIFGSM",
+    "VFGA",
     "WIFGSM",
     "Attack",
     "Auto",

@@ -185,6 +185,13 @@ PAPERS = {
         2021,
         "2102.12827",
     ),
+    "vfga": Paper(
+        "Manon Césaire, Lucas Schott, Hatem Hajri, Sylvain Lamprier, Patrick Gallinari",
+        "Stochastic Sparse Adversarial Attacks",
+        "IEEE International Conference on Tools with Artificial Intelligence",
+        2021,
+        "2011.12423",
+    ),
     "strattack": Paper(
         "Kaidi Xu, Sijia Liu, Pu Zhao, Pin-Yu Chen, Huan Zhang, Quanfu Fan, Deniz Erdogmus, "
         "Yanzhi Wang, Xue Lin",
