@@ -59,6 +59,7 @@ FACTORS = {  # one line per attack that seeks the fewest elements or pixels
     "greedyfool": Factor(leave=1.25, reach=1.4),
     "homotopy": Factor(leave=1.25, reach=1.25),
     "jsma": Factor(leave=1.3, reach=1.4),
+    "pdpgd": Factor(leave=5.0, reach=5.0),  # as published; prox="l0_exact" comes near 1
     "pinprick": Factor(leave=1.0, reach=1.1),
     "sigma_zero": Factor(leave=1.3, reach=1.3),
     "sparse_evo": Factor(leave=2.5, reach=2.5),

@@ -39,6 +39,9 @@ FLOORS = {
     "homotopy": Floor({"name": "homotopy"}, 1.0, 10),
     "fmn": Floor({"name": "fmn", "steps": 100}, 1.0, 7),
     "vfga": Floor({"name": "vfga"}, 1.0, 7),
+    "pdpgd": Floor({"name": "pdpgd", "steps": 200}, 1.0, 19),
+    "pdpgd, exact": Floor({"name": "pdpgd", "steps": 200, "prox": "l0_exact"}, 1.0, 7),
+    "pdpgd by powers": Floor({"name": "pdpgd", "steps": 200, "prox": "l2/3"}, 1.0, 9),
     "cw_l0": Floor({"name": "cw_l0", "preset": "quick"}, 1.0, 7),
     "pgd0": Floor({"name": "pgd0", "k": 15, "steps": 30, "restarts": 1, "step_size": 0.5}, 0.8, 15),
     "pgd0, smallest k": Floor(
@@ -93,6 +96,8 @@ DIGITS: dict[str, tuple[dict[str, Any], float]] = {  # mean of the elements need
     "sigma_zero": ({"name": "sigma_zero", "steps": 200}, 2.6),
     "fmn": ({"name": "fmn", "steps": 100}, 2.8),
     "vfga": ({"name": "vfga"}, 2.4),
+    "pdpgd, exact": ({"name": "pdpgd", "steps": 200, "prox": "l0_exact"}, 2.7),
+    "pdpgd by powers": ({"name": "pdpgd", "steps": 200, "prox": "l2/3"}, 3.7),
     "cw_l0": ({"name": "cw_l0", "preset": "quick"}, 3.2),
     "strattack": ({"name": "strattack", "preset": "quick"}, 3.1),
     "pinprick": ({"name": "pinprick", "effort": "fast"}, 2.5),

@@ -12,6 +12,7 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
     "fmn": {"steps": 40},
     "corner_search": {"singles": 40, "tries": 10, "max_pixels": 4},
     "onepixel": {"population": 20, "generations": 5},
+    "pdpgd": {"steps": 60, "lr": 0.3},
     "pgd0": {"k": 3, "steps": 10, "restarts": 2},
     "greedyfool": {"steps": 30, "trials": 6},
     "hopskipjump": {"queries": 150, "samples": 10, "tries": 20},
@@ -116,6 +117,14 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "population": 12,
         "generations": 3,
         "rounds": 4,
+    },
+    "pdpgd, exact": {"name": "pdpgd", "steps": 40, "lr": 0.3, "prox": "l0_exact"},
+    "pdpgd by powers, in pixels": {
+        "name": "pdpgd",
+        "steps": 30,
+        "lr": 0.3,
+        "prox": "l2/3",
+        "unit": "pixels",
     },
     "pgd0 by the sigma map": {"name": "pgd0", "k": 8, "steps": 5, "restarts": 1, "kappa": 0.8},
     "pgd0 for the smallest k": {

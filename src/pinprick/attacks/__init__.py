@@ -20,6 +20,7 @@ from pinprick.attacks.lbfgs import LBFGS
 from pinprick.attacks.mifgsm import MIFGSM
 from pinprick.attacks.onepixel import OnePixel
 from pinprick.attacks.own_class import load_class
+from pinprick.attacks.pdpgd import PDPGD
 from pinprick.attacks.pgd import PGD
 from pinprick.attacks.pgd0 import PGD0
 from pinprick.attacks.pinprick import Pinprick
@@ -63,6 +64,7 @@ ATTACKS: dict[str, type[Attack]] = {
         SigmaZero,
         FMN,
         VFGA,
+        PDPGD,
         CWL0,
         StrAttack,
         WIFGSMPrinted,
@@ -106,6 +108,7 @@ __all__ = [
     "JSMA",
     "LBFGS",
     "MIFGSM",
+    "PDPGD",
     "PGD",
     "PGD0",
     "RFGSM",

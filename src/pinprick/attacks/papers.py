@@ -192,6 +192,14 @@ PAPERS = {
         2021,
         "2011.12423",
     ),
+    "pdpgd": Paper(
+        "Alexander Matyasko, Lap-Pui Chau",
+        "{PDPGD}: Primal-Dual Proximal Gradient Descent Adversarial Attack",
+        "arXiv preprint",
+        2021,
+        "2106.01538",
+        journal=True,
+    ),
     "strattack": Paper(
         "Kaidi Xu, Sijia Liu, Pu Zhao, Pin-Yu Chen, Huan Zhang, Quanfu Fan, Deniz Erdogmus, "
         "Yanzhi Wang, Xue Lin",
