@@ -126,13 +126,13 @@ def test_overlapping_intervals_share_a_rank() -> None:
     assert shared_ranks([between(0, 1)]) == [1]
 
 
-def test_a_chain_of_overlapping_intervals_shares_a_rank() -> None:
-    assert shared_ranks([between(0.7, 0.85), between(0.8, 0.95), between(0.9, 1.0)]) == [1, 1, 1]
+def test_the_ends_of_a_chain_of_overlapping_intervals_have_different_ranks() -> None:
+    assert shared_ranks([between(0.7, 0.85), between(0.8, 0.95), between(0.9, 1.0)]) == [2, 1, 1]
 
 
-def test_a_wide_interval_of_a_low_value_joins_what_it_overlaps() -> None:
+def test_a_wide_interval_has_the_rank_of_the_best_that_it_overlaps() -> None:
     wide = Estimate(0.3, 0.1, 0.9, NAN)
-    assert shared_ranks([between(0.8, 1.0), between(0.5, 0.6), wide]) == [1, 1, 1]
+    assert shared_ranks([between(0.8, 1.0), between(0.5, 0.6), wide]) == [1, 2, 1]
 
 
 def test_without_intervals_only_equal_values_share_a_rank() -> None:

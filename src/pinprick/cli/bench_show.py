@@ -85,8 +85,8 @@ def main(
 
     Attacks are ranked by optimality: how near they come to the best of all attacks on every image.
     Models are ranked by robust accuracy at k under the worst case of the attacks. An attack or a
-    model that lacks images is shown and not ranked. Lines whose 95 % intervals overlap share a
-    rank.
+    model that lacks images is shown and not ranked. A rank is one
+    more than the number of lines whose 95 % interval lies wholly above.
     """
     from pinprick.bench.store import Store
     from pinprick.report.leaderboard import leaderboard

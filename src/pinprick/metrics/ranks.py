@@ -1,4 +1,4 @@
-"""Ranks that hold: entries whose intervals overlap share a rank."""
+"""Ranks that hold: an entry is behind those whose interval lies wholly above its own."""
 
 import math
 from collections.abc import Sequence
@@ -7,24 +7,14 @@ from pinprick.metrics.estimate import Estimate
 
 
 def shared_ranks(estimates: Sequence[Estimate]) -> list[int]:
-    """The rank of each estimate, 1 for the highest.
+    """The rank of each estimate, 1 for the best.
 
-    Entries whose intervals overlap share a rank, and so does a chain of them: two different ranks
-    mean two intervals apart. A rank is one more than the number of entries in better ranks.
+    A rank is one more than the number of entries whose interval lies wholly above. So the intervals
+    of entries with the same rank overlap, and a chain of overlaps does not make one rank of all.
     An estimate without an interval counts as the interval from its value to its value.
     """
-    order = sorted(range(len(estimates)), key=lambda i: estimates[i].value, reverse=True)
-    ranks = [0] * len(estimates)
-    # Intervals need not follow the order of values, so ranks part where all before lie above.
-    highs = [_bounds(estimates[i])[1] for i in order]
-    lowest = math.inf
-    rank = 1
-    for number, i in enumerate(order):
-        if number and max(highs[number:]) < lowest:
-            rank = number + 1
-        ranks[i] = rank
-        lowest = min(lowest, _bounds(estimates[i])[0])
-    return ranks
+    bounds = [_bounds(estimate) for estimate in estimates]
+    return [1 + sum(low > own_high for low, _ in bounds) for _, own_high in bounds]
 
 
 def _bounds(estimate: Estimate) -> tuple[float, float]:

@@ -30,7 +30,8 @@ class AttackLine:
     """One attack over all tasks of the board.
 
     Attributes:
-        rank: Shared by attacks whose intervals overlap; None where the attack is not ranked.
+        rank: One more than the number of attacks whose interval lies wholly above; None where the
+            attack is not ranked.
         attack: Its name.
         data, goal: What the models are attacked on, and the kind of goal.
         optimality: The mean over tasks, with the bootstrap interval over images.

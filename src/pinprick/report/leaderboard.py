@@ -165,7 +165,7 @@ class Leaderboard:
             "Fooling rates are over correctly classified images, and over all images.",
             "Brackets are 95 % intervals: bootstrap over images "
             f"({RESAMPLES:,} resamples) for optimality, Wilson for robust accuracy.",
-            "Lines whose intervals overlap share a rank.",
+            "A rank is one more than the number of lines whose interval lies wholly above.",
         ]
         if None in [*(line.rank for line in self.attacks), *(line.rank for line in self.models)]:
             sentences.append(

@@ -22,8 +22,8 @@ class ModelLine:
     """One model on some data, under the worst case of the stated attacks.
 
     Attributes:
-        rank: Among models on the same data with the same goal; shared by models whose intervals
-            overlap, None where the model is not ranked.
+        rank: Among models on the same data with the same goal: one more than the number whose
+            interval lies wholly above; None where the model is not ranked.
         model, weights, data, goal: What was attacked.
         images: Images that every stated attack covers; the numbers are over these.
         expected: Images that any model on this data has; a model with fewer is not ranked.
