@@ -7,8 +7,10 @@ import pytest
 
 from bench.cells import CELL, cell_with
 from bench.conftest import WritePlan
+from pinprick.attacks.build import build
 from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
+from pinprick.bench.own_code_hash import own_code_hash
 from pinprick.bench.plan_file import read_plan
 from pinprick.errors import BadInput
 
@@ -207,3 +209,21 @@ def test_a_plan_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(PLANS.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_plans_of_the_project_can_be_read(path: Path) -> None:
     assert read_plan(path).products
+
+
+def test_the_code_that_an_own_attack_derives_from_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("base_of_mine.py").write_text(
+        "from pinprick.attacks import Greedy\nclass Base(Greedy): ...\n"
+    )
+    Path("mine.py").write_text(
+        "from dataclasses import dataclass\nfrom base_of_mine import Base\n"
+        "@dataclass(frozen=True, kw_only=True)\nclass Mine(Base):\n    '''Mine.'''\n"
+    )
+    attack = build("mine.py:Mine")
+    before = own_code_hash(attack)
+    Path("base_of_mine.py").write_text(Path("base_of_mine.py").read_text() + "# other\n")
+    assert own_code_hash(attack) != before
+    assert own_code_hash(build("greedy")) == ""

@@ -11,8 +11,12 @@ from pinprick.files import reading
 
 
 def own_code_hash(attack: Attack) -> str:
-    """SHA-256 of the files of an attack of the user's own, also inside another; else empty."""
-    files = {inspect.getfile(type(one)) for one in _attacks_in(attack) if _is_own(type(one))}
+    """SHA-256 of the files of an attack of the user's own, also inside another; else empty.
+
+    The files of attacks that it derives from count, too.
+    """
+    classes = {base for one in _attacks_in(attack) for base in type(one).__mro__}
+    files = {inspect.getfile(cls) for cls in classes if issubclass(cls, Attack) and _is_own(cls)}
     digest = hashlib.sha256()
     for file in sorted(files):
         with reading(Path(file)):
@@ -21,7 +25,7 @@ def own_code_hash(attack: Attack) -> str:
 
 
 def _is_own(cls: type[Attack]) -> bool:
-    return cls.full_name() != cls.card.name
+    return cls.__module__.partition(".")[0] != __name__.partition(".")[0]
 
 
 def _attacks_in(value: Any) -> Iterator[Attack]:
