@@ -1,0 +1,135 @@
+"""The checks that read rows of the project's plans, and the attacks of its own in them."""
+
+import runpy
+import tomllib
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from bench.cells import CELL, ORIGIN, cell_with
+from pinprick.attacks.build import build
+from pinprick.attacks.pinprick import attack as pinprick
+from pinprick.attacks.pinprick.plan import Stage, stages
+from pinprick.bench.store import Store
+from pinprick.problem import Problem
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def floors() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "benchmarks/floors.py"))
+
+
+@pytest.fixture
+def compare() -> Any:
+    return runpy.run_path(str(ROOT / "benchmarks/parity/compare.py"))["compare"]
+
+
+def test_every_attack_of_the_plan_has_a_floor(floors: dict[str, Any]) -> None:
+    plan = tomllib.loads((ROOT / "plans/floors.toml").read_text())
+    assert [floor.spec for floor in floors["FLOORS"]] == plan["attacks"]
+
+
+@pytest.mark.parametrize(
+    ("success", "elements", "verdict"),
+    [
+        ([True, True, False], [4, 6, None], "holds"),
+        ([True, True, False], [4, 7, None], "BROKEN"),
+        ([True, False, False], [1, None, None], "BROKEN"),
+        ([False, False, False], [None, None, None], "BROKEN"),
+    ],
+)
+def test_a_floor_holds_where_enough_images_are_fooled_with_few_elements(
+    floors: dict[str, Any],
+    tmp_path: Path,
+    success: list[bool],
+    elements: list[int | None],
+    verdict: str,
+) -> None:
+    store = Store(tmp_path)
+    store.prepare()
+    cell = cell_with(attack=build("greedy").describe())
+    table = pa.table(
+        {
+            "cell": [cell.key] * len(CELL),
+            "index": pa.array(range(len(CELL)), pa.int64()),
+            "correct": [True] * len(CELL),
+            "success": success,
+            "elements": pa.array(elements, pa.int64()),
+        }
+    )
+    store.write(cell, table, ORIGIN)
+    floor = floors["Floor"]({"name": "greedy"}, 2, 5.0)
+    assert floors["check"](floor, store) == verdict
+    assert floors["check"](floor._replace(spec={"name": "fmn"}), store) == "no rows"
+
+
+def rows(fooled: list[bool], pixels: list[int]) -> pl.DataFrame:
+    count = len(fooled)
+    return pl.DataFrame(
+        {
+            "index": range(count),
+            "success": fooled,
+            "correct": [True] * count,
+            "pixels": pixels,
+            "forwards": [10] * count,
+            "backwards": [0] * count,
+            "seconds": [0.5] * count,
+            "error": [""] * count,
+        }
+    )
+
+
+def test_ours_is_worse_where_it_needs_clearly_more(compare: Any) -> None:
+    few, more = rows([True] * 10, [4] * 10), rows([True] * 10, [5, 6] * 5)
+    assert compare(more, few, "pixels")["worse"]
+    better = compare(few, more, "pixels")
+    assert not better["worse"]
+    assert (better["ours"]["mean"], better["theirs"]["mean"]) == (4, 5.5)
+    assert (better["ours_smaller"], better["theirs_smaller"]) == (10, 0)
+
+
+def test_ours_is_worse_where_it_fools_fewer_beyond_chance(compare: Any) -> None:
+    all_of_them, none = rows([True] * 10, [4] * 10), rows([False] * 10, [4] * 10)
+    nearly = rows([False] * 2 + [True] * 8, [4] * 10)
+    assert compare(none, all_of_them, "pixels")["worse"]
+    assert not compare(nearly, all_of_them, "pixels")["worse"]
+    assert not compare(all_of_them, none, "pixels")["worse"]
+
+
+def test_images_with_an_error_do_not_count(compare: Any) -> None:
+    ours = rows([True] * 3, [4, 4, 90]).with_columns(error=pl.Series(["", "", "broken"]))
+    row = compare(ours, rows([True] * 3, [4] * 3), "pixels")
+    assert row["images"] == 2
+    assert row["ours"]["mean"] == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("WithoutTrims", lambda stage: stage.trim == 0),
+        ("WithoutAnnealing", lambda stage: stage.kind != "anneal"),
+        ("WithoutAims", lambda stage: stage.kind != "rank" and stage.aim is None),
+        ("WithoutDraws", lambda stage: stage.temperature == 0),
+        ("AnnealingAlone", lambda stage: stage.kind == "anneal"),
+    ],
+)
+def test_an_ablation_leaves_out_one_part(
+    monkeypatch: pytest.MonkeyPatch, name: str, expected: Any
+) -> None:
+    seen: list[Stage] = []
+
+    def record(self: pinprick.Pinprick, problem: Problem) -> None:
+        seen.extend(islice(pinprick.stages(100, targeted=False), 12))
+
+    whole = list(islice(stages(100, targeted=False), 12))
+    monkeypatch.setattr(pinprick.Pinprick, "__call__", record)
+    build(f"{ROOT}/plans/ablation.py:{name}")(None)  # type: ignore[arg-type]
+    assert all(map(expected, seen))
+    assert not all(map(expected, whole))
+    assert pinprick.stages is stages
