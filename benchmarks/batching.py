@@ -13,7 +13,7 @@ class that no image is taken for, so that none is done early.
 The second gives the most memory that an attack holds on the GPU, over that of one bare forward and
 backward pass of the same batch, network and images included in both. Without ``--attack`` it takes
 all that look for few elements or pixels by gradients, under their quick presets. Without ``--data``
-the images are noise, labelled as the model sees them. ``--data`` is as in ``sparsity.py``.
+the images are noise, labelled as the model sees them. ``--data`` is as in ``case.py``.
 """
 
 import argparse
@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from case import read_attack, read_data, right_ones
 from overhead import Pass, bare
-from sparsity import read_attack, read_data, right_ones
 from torch import Tensor, nn
+from write_rows import write_rows
 
 from pinprick import ATTACKS, Attack, AttackResult, Classifier, Goal, load_model, run_attack
 from pinprick.attacks.build import build_quick
@@ -64,8 +65,8 @@ def compare_speed(
     labels: Tensor,
     targets: Tensor | None,
     seconds: float,
-) -> None:
-    """Print images per second of the batch and of its images one by one."""
+) -> dict[str, Any]:
+    """Print images per second of the batch and of its images one by one, and give the row."""
 
     def attacked(some: slice, **options: Any) -> AttackResult:
         sent = None if targets is None else targets[some]
@@ -93,6 +94,18 @@ def compare_speed(
         f"a batch is {for_all / together.seconds:.1f} times as fast",
         flush=True,
     )
+    return {
+        "attack": name,
+        "model": model.name,
+        "images": len(images),
+        "no_exit": targets is not None,
+        "fooling_rate": together.fooling_rate,
+        "passes_per_image": passes(together) / len(images),
+        "batch_seconds": together.seconds,
+        "images_alone": len(alone),
+        "alone_seconds": took,
+        "times_as_fast": for_all / together.seconds,
+    }
 
 
 def passes(result: AttackResult) -> int:
@@ -101,8 +114,9 @@ def passes(result: AttackResult) -> int:
 
 def compare_memory(
     attacks: dict[str, Attack], model: Classifier, images: Tensor, labels: Tensor, most: int | None
-) -> None:
-    """Print the most memory that each attack holds, over that of a bare pass."""
+) -> list[dict[str, Any]]:
+    """Print the most memory that each attack holds, over that of a bare pass; a row each."""
+    rows: list[dict[str, Any]] = []
     for _ in range(2):  # the first also holds what libraries set up once
         _, base = bare(model, images, Goal(labels), [Pass(len(images))])
     size = "x".join(map(str, images.shape[2:]))
@@ -122,6 +136,19 @@ def compare_memory(
         else:
             held = f"{result.peak_memory / 2**20:7.0f} MiB, {result.peak_memory / base:.2f} times"
         print(f"{name:34} {held}  ({result.seconds:.1f} s)", flush=True)
+        rows.append(
+            {
+                "attack": name,
+                "model": model.name,
+                "images": len(images),
+                "size": size,
+                "most_passes": most,
+                "bare_bytes": base,
+                "peak_bytes": result.peak_memory,
+                "seconds": result.seconds,
+            }
+        )
+    return rows
 
 
 def main() -> int:
@@ -136,6 +163,7 @@ def main() -> int:
     parser.add_argument("--passes", type=int, help="with --memory, the most of an image")
     parser.add_argument("--seconds", type=float, default=30, help="for the single images")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", type=Path, help="results/batching/speed.json or memory.json")
     options = parser.parse_args()
     options.batch_size = options.batch_size or (8 if options.memory else 64)
     if not options.memory and not options.attack:
@@ -147,7 +175,8 @@ def main() -> int:
     images, labels = read_images(options, model)
     attacks = {text: read_attack(text) for text in options.attack or ()}
     if options.memory:
-        compare_memory(attacks or sparse_ones(), model, images, labels, options.passes)
+        rows = compare_memory(attacks or sparse_ones(), model, images, labels, options.passes)
+        write_rows(options.out or Path("results/batching/memory.json"), rows, options.device)
         return 0
     targets = None
     if options.no_exit:
@@ -155,8 +184,11 @@ def main() -> int:
             targets = torch.full_like(labels, model(images[:1]).shape[1])
         net = OneMoreClass(model.net)
         model = Classifier(net, mean=model.mean, std=model.std, name=model.name)
-    for name, attack in attacks.items():
+    rows = [
         compare_speed(name, attack, model, images, labels, targets, options.seconds)
+        for name, attack in attacks.items()
+    ]
+    write_rows(options.out or Path("results/batching/speed.json"), rows, options.device)
     return 0
 
 

@@ -5,17 +5,18 @@
 
 Attacks so many images, whose time does not count, and explains those that were fooled with at most
 ``--most`` changed pixels one by one: polished, three Grad-CAM maps, then the noise of each group.
-Prints a line an image and the slowest. ``--case`` is as in ``case.py``; without it, it is
-EfficientNet-Lite0 on the photographs of the demo.
+Prints a line per image and the slowest, and writes the rows to ``--out``. ``--case`` is as in
+``case.py``; without it, it is EfficientNet-Lite0 on the photographs of the demo.
 """
 
 import argparse
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import torch
-from case import read_case
-from sparsity import read_attack
+from case import read_attack, read_case
+from write_rows import write_rows
 
 from pinprick import AttackResult, Classifier, polish, run_attack
 from pinprick.explain.class_scores import rivals
@@ -34,6 +35,7 @@ def main() -> None:
     parser.add_argument("--grouping", choices=("connected", "pixels"), default="connected")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, default=Path("results/explanation/cpu.json"))
     options = parser.parse_args()
 
     torch.set_num_threads(options.threads)
@@ -42,11 +44,27 @@ def main() -> None:
     result = run_attack(attack, model, images, labels)
     few = result.success & (polish(result, model, unit="pixels").l0_pixels <= options.most)
     print(f"{model.name}, {options.attack}: {int(few.sum())} of {len(result)} images explained")
-    slowest = 0.0
+    slowest, rows = 0.0, []
     for row in few.nonzero():
         seconds, told = timed(result[row], model, settings)
         slowest = max(slowest, sum(seconds))
         polishing, maps, noise = seconds
+        rows.append(
+            {
+                "model": model.name,
+                "attack": options.attack,
+                "images": 1,
+                "pixels": told.changed_pixels,
+                "groups": len(told.groups),
+                "method": told.method,
+                "largest_error": told.largest_error,
+                "forwards": told.forwards,
+                "backwards": told.backwards,
+                "polishing_seconds": polishing,
+                "maps_seconds": maps,
+                "noise_seconds": noise,
+            }
+        )
         print(
             f"{told.changed_pixels:3} pixels {len(told.groups):3} groups {told.method:8}"
             f"error {told.largest_error:6.2%}  passes {told.forwards:5} {told.backwards:4}  "
@@ -54,6 +72,7 @@ def main() -> None:
             flush=True,
         )
     print(f"slowest {slowest:.1f} s")
+    write_rows(options.out, rows, options.device)
 
 
 def timed(

@@ -6,14 +6,14 @@
 Each attack runs twice, with the guard against numerical noise and without it. Its result is
 polished in pixels. Then every image that fools in its batch is judged again, alone and in batches
 of several sizes. ``--model``, ``--data``, ``--images``, ``--skip`` and ``--attack`` are as in
-``sparsity.py``. Writes ``fools_alone.json`` with one row per attack and guard, and prints the rows.
+``case.py``. Writes ``fools_alone.json`` with one row per attack and guard, and prints the rows.
 """
 
 import json
 from typing import Any
 
 import torch
-from sparsity import open_run, read_attack, run_parser
+from case import open_run, read_attack, run_parser
 from torch import Tensor
 
 import pinprick.numerical_noise

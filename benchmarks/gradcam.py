@@ -13,9 +13,11 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import nn
+from write_rows import write_rows
 
 from pinprick import Classifier, load_model
 from pinprick.explain.maps.class_maps import gradcam
@@ -55,6 +57,7 @@ def main() -> None:
     parser.add_argument("--layer")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", type=Path, help="results/gradcam/MODEL.json by default")
     options = parser.parse_args()
 
     model = load_model(options.model)
@@ -82,6 +85,16 @@ def main() -> None:
         f"Grad-CAM on {options.model}, {len(images)} images: time {statistics.median(times):.3f} "
         f"({min(times):.3f} to {max(times):.3f}){held_too} of a bare forward and backward pass"
     )
+    row = {
+        "model": options.model,
+        "images": len(images),
+        "turns": options.turns,
+        "time_ratio": statistics.median(times),
+        "time_ratios": times,
+        "memory_ratio": statistics.median(memory) if images.is_cuda else None,
+    }
+    name = options.model.rpartition(":")[2]
+    write_rows(options.out or Path(f"results/gradcam/{name}.json"), [row], options.device)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 Each attack runs once; its result is polished, if the attack counts pixels or elements, and
 explained with every ``--grouping``. Without one these are connected groups; for dense attacks,
 whose pixels would be one such group, pixels that are joined to 32 groups by where they lie.
-``--model``, ``--data``, ``--images``, ``--skip`` and ``--attack`` are as in ``sparsity.py``: only
+``--model``, ``--data``, ``--images``, ``--skip`` and ``--attack`` are as in ``case.py``: only
 images that the model gets right are attacked.
 
 Writes ``interpretation.json``, a row for each attack and grouping with all totals, their 95 %
@@ -25,7 +25,7 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 import torch
-from sparsity import open_run, read_attack, run_parser
+from case import open_run, read_attack, run_parser
 
 from pinprick import AttackResult, Classifier, NoiseSettings, describe, run_attack
 from pinprick.explain.explain_result import POLISH_PASSES, explain_result

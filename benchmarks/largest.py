@@ -1,6 +1,6 @@
 """What the largest of each row cost: a mask and positions by one rule for ties, against topk.
 
-    python benchmarks/largest.py [--devices cpu cuda] [--repeats 21] [--out results/largest.json]
+    python benchmarks/largest.py [--devices cpu cuda] [--out results/largest/h200.json]
 
 Random keys of 24 bits, of which few are tied, and keys of 8 bits, of which nearly all are. The
 counts are drawn for each row. The three functions take turns, so that a busy machine slows all.
@@ -10,9 +10,7 @@ the processor wait for the GPU.
 
 import argparse
 import json
-import platform
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from write_rows import surroundings
 
 from pinprick.parts.largest import find_largest, mask_largest
 
@@ -33,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", nargs="+", default=None, help="cpu, cuda; all by default")
     parser.add_argument("--repeats", type=int, default=21)
-    parser.add_argument("--out", type=Path, default=None, help="where rows are written as JSON")
+    parser.add_argument("--out", type=Path, default=Path("results/largest/rows.json"))
     options = parser.parse_args()
     devices = options.devices or ["cpu", *["cuda"] * torch.cuda.is_available()]
 
@@ -48,9 +47,8 @@ def main() -> None:
                     rows.append(row)
                     times = " | ".join(f"{row[name]:.3f}" for name in ("topk", "mask", "positions"))
                     print(f"| {device} | {shape[0]} x {shape[1]} | {bits} | {k} | {times} |")
-    if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps({**surroundings(devices), "rows": rows}, indent=1) + "\n")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps({**about(devices), "rows": rows}, indent=1) + "\n")
 
 
 def measure(
@@ -108,15 +106,9 @@ def on_gpu(function: Callable[[], Any]) -> float:
     return total / _STARTS
 
 
-def surroundings(devices: list[str]) -> dict[str, Any]:
+def about(devices: list[str]) -> dict[str, Any]:
     gpu = torch.cuda.get_device_name() if "cuda" in devices else None
-    return {
-        "command": " ".join(["python", *sys.argv]),
-        "torch": torch.__version__,
-        "processor": platform.processor() or platform.machine(),
-        "threads": torch.get_num_threads(),
-        "gpu": gpu,
-    }
+    return {**surroundings("cpu"), "gpu": gpu}
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ import json
 import statistics
 import subprocess
 import sys
+from pathlib import Path
+
+from write_rows import write_rows
 
 from pinprick.zoo import shipped
 
@@ -50,13 +53,25 @@ def measure(name: str) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--turns", type=int, default=5, help="processes for each model")
+    parser.add_argument("--out", type=Path, default=Path("results/loading/cpu.json"))
     options = parser.parse_args()
-    slowest = 0.0
+    slowest, rows = 0.0, []
     for name in shipped.names():
         turns = [measure(name) for _ in range(options.turns)]
         imports, loads, answers = (statistics.median(part) for part in zip(*turns, strict=True))
         most = max(load + answer for _, load, answer in turns)
         slowest = max(slowest, most)
+        rows.append(
+            {
+                "model": f"pinprick:{name}",
+                "images": 1,
+                "turns": options.turns,
+                "import_seconds": imports,
+                "load_seconds": loads,
+                "first_prediction_seconds": answers,
+                "slowest_seconds": most,
+            }
+        )
         print(
             f"pinprick:{name}: import {imports:.2f} s, load {loads:.3f} s, "
             f"first prediction {answers:.3f} s (medians of {options.turns}); "
@@ -65,6 +80,7 @@ def main() -> None:
         )
     kept = "kept" if slowest < MARK else "missed"
     print(f"the slowest of all took {slowest:.3f} s; the mark of {MARK:g} s is {kept}")
+    write_rows(options.out, rows, "cpu")
 
 
 if __name__ == "__main__":

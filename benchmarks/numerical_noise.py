@@ -11,12 +11,15 @@ median and at most over choices of the four. The rows are in results/numerical_n
 
 import argparse
 import json
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from write_rows import surroundings
 
 from pinprick import Classifier
+from pinprick.files import write_text
 from pinprick.zoo.shipped import load, names
 
 SIZES = (1, 2, 3, 5, 8, 16, 32, 48, 64)
@@ -48,11 +51,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--images", type=int, default=64)
+    parser.add_argument("--out", type=Path, help="results/numerical_noise/DEVICE.jsonl by default")
     options = parser.parse_args()
     device = torch.device(options.device)
     place = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     halves = (torch.bfloat16, torch.float16) if device.type == "cuda" else ()
     torch.manual_seed(0)
+    lines = []
     for name in names():
         model = load(name)
         assert isinstance(model.net, nn.Module)
@@ -64,8 +69,12 @@ def main() -> None:
             with model.frozen():
                 row = measure(model, images.to(device, precision))
             told = {"model": f"pinprick:{name}", "precision": str(precision)[6:], **row}
-            run = {"images": options.images, "device": place, "torch": torch.__version__}
-            print(json.dumps({**told, "run": run}), flush=True)
+            run = {"images": options.images, **surroundings(device), "device": place}
+            lines.append(json.dumps({**told, "run": run}))
+            print(lines[-1], flush=True)
+    out = options.out or Path(f"results/numerical_noise/{device.type}.jsonl")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

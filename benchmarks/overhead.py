@@ -6,7 +6,7 @@
 Attack and bare passes take turns in one run, after a turn of each to warm up. A bare pass is one
 forward and one backward of the margin's gradient, or a forward alone where the attack asked for no
 gradient; the batches are those that the attack asked the model about, one by one, so that images
-which leave early weigh on neither side. ``--data`` is as in ``sparsity.py``.
+which leave early weigh on neither side. ``--data`` is as in ``case.py``.
 """
 
 import argparse
@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from sparsity import read_attack, read_data, right_ones
+from case import read_attack, read_data, right_ones
 from torch import Tensor, nn
+from write_rows import write_rows
 
 from pinprick import Classifier, Goal, load_model, run_attack
 from pinprick.types import Images
@@ -75,6 +76,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", type=Path, help="results/overhead/ATTACK_MODEL.json by default")
     options = parser.parse_args()
 
     attack, source = read_attack(options.attack), load_model(options.model)
@@ -101,6 +103,17 @@ def main() -> None:
         f"memory {statistics.median(memory):.3f} of bare passes",
         flush=True,
     )
+    row = {
+        "model": options.model,
+        "attack": options.attack,
+        "images": len(images),
+        "passes": passes,
+        "time_ratio": statistics.median(ratios),
+        "time_ratios": ratios,
+        "memory_ratio": statistics.median(memory) if images.is_cuda else None,
+    }
+    name = f"{options.attack.partition(',')[0]}_{Path(options.model).name.rpartition(':')[2]}"
+    write_rows(options.out or Path(f"results/overhead/{name}.json"), [row], options.device)
 
 
 if __name__ == "__main__":

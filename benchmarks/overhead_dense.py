@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from write_rows import write_rows
 
 from pinprick import Classifier, load_model, run_attack
 from pinprick.attacks import IFGSM
@@ -28,6 +29,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path("results/overhead/ifgsm_dense.json"))
     options = parser.parse_args()
 
     model = load_model("efficientnet_lite0")
@@ -50,6 +52,16 @@ def main() -> None:
     help_times = [seconds for _ in range(5) if (seconds := seconds_help()) is not None]
     if help_times:
         print(f"{'--help, s':16}{statistics.median(help_times):7.3f}")
+    row = {
+        "model": "efficientnet_lite0",
+        "attack": f"ifgsm,steps={options.steps}",
+        "images": options.batch,
+        "bare_seconds": bare,
+        "attack_seconds": attack,
+        "time_ratio": statistics.median(ratios),
+        "help_seconds": help_times,
+    }
+    write_rows(options.out, [row], "cpu")
 
 
 def seconds_bare(model: Classifier, images: Tensor, labels: Tensor, steps: int) -> float:

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 from torch.profiler import ProfilerActivity, profile
+from write_rows import write_rows
 
 from pinprick.train.feed import Batch
 from pinprick.train.job import train_epochs
@@ -78,6 +79,7 @@ def main() -> None:
     parser.add_argument("--no-graphs", action="store_true", help="start every kernel from Python")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", type=Path, help="results/training/NET_RECIPE.json by default")
     options = parser.parse_args()
 
     material = read_material(options.data, root=options.root)
@@ -94,10 +96,11 @@ def main() -> None:
     start = time.perf_counter()
     trainer = Trainer(plan, material, options.device)
     print(f"ready after {time.perf_counter() - start:.1f} s", flush=True)
-    left = list(MARKS)
+    left, reached = list(MARKS), {}
     with TemporaryDirectory() as folder:
         for epoch in train_epochs(trainer, material, Path(folder)):
             while left and epoch.accuracy >= left[0]:
+                reached[str(left[0])] = epoch.seconds
                 print(f"{left.pop(0):.1%} after {epoch.seconds:.1f} s, epoch {epoch.number}")
         print(
             f"{options.recipe} of {options.net}: {epoch.seconds:.1f} s for {epoch.number} epochs, "
@@ -106,6 +109,22 @@ def main() -> None:
         )
     seconds, share = busy(trainer, options.steps)
     print(f"a step takes {1000 * seconds:.1f} ms; GPU busy {share:.1%} of the time", flush=True)
+    row = {
+        "net": options.net,
+        "recipe": options.recipe,
+        "data": material.name,
+        "images": 2000,
+        "epochs": epoch.number,
+        "seconds": epoch.seconds,
+        "accuracy": epoch.accuracy,
+        "robust_accuracy": epoch.robust_accuracy,
+        "seconds_to_accuracy": reached,
+        "step_seconds": seconds,
+        "gpu_busy": share if options.device != "cpu" else None,
+        "seed": options.seed,
+    }
+    out = options.out or Path(f"results/training/{options.net}_{options.recipe}.json")
+    write_rows(out, [row], options.device)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
         --parts figures printed departures --out results/wifgsm/resnet_20_untargeted.json
 
 Each part is a list of attacks on the same images, the first that the model gets right after
-``--skip``. ``--data`` is as in ``sparsity.py``, ``--preset`` that of both attacks, and
+``--skip``. ``--data`` is as in ``case.py``, ``--preset`` that of both attacks, and
 ``--least-likely`` heads for the class that the model believes in least.
 
 - ``figures``: ours and σ-zero with 1000 steps.
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from sparsity import read_data, right_ones
+from case import read_data, right_ones
 from torch import Tensor
 
 from pinprick import Attack, AttackResult, best_of, build, describe, load_model, run_attack
