@@ -19,10 +19,9 @@ from pinprick.json_text import read_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 FORMAT = 1
-_META = b"pinprick"
+_META = "pinprick"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,15 +98,29 @@ def read_cell_file(path: Path) -> tuple[Cell, Origin, "pa.Table"]:
         table = file.read(use_threads=False)
     except Exception as error:  # pyarrow has a kind of error for each kind of damage
         raise Damaged(f"{path} is damaged: it cannot be read as Parquet") from error
-    about = read_about(path, file.metadata)
+    about = _about(path, (file.metadata.metadata or {}).get(_META.encode()))
     if about.rows_sha256 != rows_sha256(table):
         raise Damaged(f"{path} is damaged: its rows are not those that were written")
     return about.cell, about.origin, table.replace_schema_metadata(None)
 
 
-def read_about(path: Path, metadata: "pq.FileMetaData") -> About:
+def has_errors(path: Path) -> bool:
+    """Whether some rows of a finished cell hold an error."""
+    table = needed("pyarrow.parquet").ParquetFile(path).read(["error"], use_threads=False)
+    return any(table.column("error").to_pylist())
+
+
+def read_about(path: Path) -> About | None:
+    """What the metadata of a file says; None if it is not that of a cell. No row is read."""
+    polars = needed("polars")
+    try:
+        return _about(path, polars.read_parquet_metadata(path).get(_META))
+    except (Exception, polars.exceptions.PanicException):  # damaged in one of many ways
+        return None
+
+
+def _about(path: Path, text: str | bytes | None) -> About:
     """What the metadata of a file says, checked; ``Damaged`` if it is not that of a cell."""
-    text = (metadata.metadata or {}).get(_META)
     if text is None:
         raise Damaged(f"{path} was written by another program")
     try:

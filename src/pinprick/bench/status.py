@@ -62,6 +62,7 @@ def status_of(cells: Iterable[Cell], store: Store) -> Status:
     """Which of these cells the store has, which failed, and what else is in it."""
     groups: dict[tuple[str, str, str, str], GroupStatus] = {}
     keys = set()
+    damaged = store.damaged()  # which reads every row, so that ``has`` need not
     for cell in cells:
         name = (cell.model, cell.data, str(cell.attack["name"]), cell.goal)
         group = groups.setdefault(name, GroupStatus(*name))
@@ -70,6 +71,5 @@ def status_of(cells: Iterable[Cell], store: Store) -> Status:
         if store.has(cell):
             group.finished += 1
             group.failed += store.failed(cell)
-    damaged = store.damaged()
     others = set(store.keys()) - keys - {path.stem for path in damaged}
     return Status(list(groups.values()), damaged, len(others))

@@ -2,6 +2,7 @@
 
     store.json                      the format of the store
     cells/ab/abcd….parquet          the rows of the cell with this key, one per image
+    index.arrow                     derived from the cells, for reading many of them at once
 
 Files are written whole. A cell is finished when its file opens and holds the rows it should. All
 other files are damaged: they are never read as rows, and a run writes them again.
@@ -10,20 +11,31 @@ other files are damaged: they are never read as rows, and a run writes them agai
 import json
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pinprick.bench.cell import Cell, canonical
+from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import (
     FORMAT,
     Damaged,
     Origin,
+    has_errors,
     read_about,
     read_cell_file,
     write_cell_file,
 )
 from pinprick.bench.extra import needed
+from pinprick.bench.store_index import (
+    Stamp,
+    cells_frame,
+    cells_of,
+    indexed_cells,
+    remove_index,
+    rows_of,
+    sound_cells,
+    stamp_of,
+)
 from pinprick.errors import BadInput
 from pinprick.files import open_folder, write_text
 from pinprick.json_text import read_json_file
@@ -34,7 +46,6 @@ if TYPE_CHECKING:
 
 _MARK, _CELLS = "store.json", "cells"
 _LEFT_OVER = 86_400  # seconds after which a temporary file belongs to no run any more
-_READERS = 8  # threads that read metadata: they wait for the disk most of the time
 
 
 class Store:
@@ -66,7 +77,7 @@ class Store:
                 raise BadInput(f"{self.folder} holds other files; give --store a folder of its own")
             write_text(self.folder / _MARK, json.dumps({"format": FORMAT}) + "\n")
         open_folder(self.folder / _CELLS)
-        for file in (self.folder / _CELLS).rglob(".*.tmp"):  # left by runs that were killed
+        for file in self.folder.rglob(".*.tmp"):  # left by runs that were killed
             if time.time() - file.stat().st_mtime > _LEFT_OVER:
                 file.unlink(missing_ok=True)
 
@@ -74,17 +85,32 @@ class Store:
         return self.folder / _CELLS / key[:2] / f"{key}.parquet"
 
     def has(self, cell: Cell) -> bool:
-        """Whether the cell is finished: its file can be read and holds all of its rows."""
-        if not self.path(cell.key).exists():
+        """Whether the cell is finished: its file can be read and holds all of its rows.
+
+        The rows of a file are hashed once, and again where its size or time of change differ.
+        """
+        path = self.path(cell.key)
+        stamp = stamp_of(path)
+        if stamp is None:
             return False
+        if self._sound.get(cell.key) == stamp:
+            return True
         try:
-            return self.read(cell.key)[0] == cell
+            self.read(cell.key)
         except Damaged:
             return False
+        if stamp.settled:
+            self._sound[cell.key] = stamp
+        return True
 
     def failed(self, cell: Cell) -> bool:
         """Whether the cell is finished, and some of its rows hold an error."""
-        return self.has(cell) and any(self.read(cell.key)[2].column("error").to_pylist())
+        return self.has(cell) and has_errors(self.path(cell.key))
+
+    @cached_property
+    def _sound(self) -> dict[str, Stamp]:
+        """Cells whose rows were checked, with the stamps of their files then."""
+        return sound_cells(self.folder)
 
     def write(self, cell: Cell, table: "pa.Table", origin: Origin) -> None:
         """Write the rows of a cell, whole or not at all."""
@@ -102,37 +128,54 @@ class Store:
         """Files among the cells that are truncated, changed, of another program, or newer."""
         wrong = list(self.foreign())
         for path in self._files():
+            stamp = stamp_of(path)
             try:
                 self.read(path.stem)
             except Damaged:
                 wrong.append(path)
+                if self._sound.pop(path.stem, None) == stamp:  # changed without a new time
+                    remove_index(self.folder)
+            else:
+                if stamp is not None and stamp.settled:
+                    self._sound[path.stem] = stamp
         return sorted(wrong)
 
     def cells(self) -> dict[str, tuple[Cell, Origin]]:
         """Cell and origin of every file whose metadata can be read, by key; no row is read."""
-        paths = sorted(self._files())
-        with ThreadPoolExecutor(_READERS) as pool:
-            found = pool.map(_read_about, paths)
-            return {
-                path.stem: one for path, one in zip(paths, found, strict=True) if one is not None
-            }
+        found = {path.stem: read_about(path) for path in sorted(self._files())}
+        return {key: (one.cell, one.origin) for key, one in found.items() if one is not None}
 
     def scan(self) -> "pl.LazyFrame":
         """All rows, with the columns of their cells beside them; read when they are needed.
 
         Only metadata is checked here; ``damaged`` reads every row.
         """
-        rows, cells = self.rows_and_cells()
+        rows, cells = self.rows_and_cells(whole=True)
         return rows.join(cells.lazy(), on="cell", how="left", maintain_order="left")
 
-    def rows_and_cells(self) -> "tuple[pl.LazyFrame, pl.DataFrame]":
-        """All rows, and apart from them one line per cell; ``cell`` joins the two."""
-        polars = needed("polars")
-        cells = self.cells()
-        if not cells:
+    def rows_and_cells(self, *, whole: bool = False) -> "tuple[pl.LazyFrame, pl.DataFrame]":
+        """All rows, and apart from them one line per cell; ``cell`` joins the two.
+
+        Args:
+            whole: Give all columns of rows, from the files of all cells. By default rows have the
+                columns that boards need, from the index.
+        """
+        if whole:
+            found = self.cells()
+            cells = cells_frame([cell for cell, _ in found.values()])
+        else:
+            index = self.update_index()
+            cells = cells_of(index)
+        if not len(cells):
             raise BadInput(f"the store {self.folder} has no finished cells")
-        rows = polars.scan_parquet([self.path(key) for key in cells], glob=False)
-        return rows, polars.DataFrame([_columns(key, cell) for key, (cell, _) in cells.items()])
+        if not whole:
+            return rows_of(index), cells
+        paths = [self.path(key) for key in cells["cell"]]
+        return needed("polars").scan_parquet(paths, glob=False), cells
+
+    def update_index(self) -> "pl.LazyFrame":
+        """Bring the index up to date, and give it: one row per cell."""
+        return indexed_cells(self.folder, {path.stem: path for path in self._files()}, self._sound)
 
     def _files(self) -> Iterator[Path]:
         for path in (self.folder / _CELLS).glob("*/*.parquet"):
@@ -152,26 +195,3 @@ def existing_store(folder: str | Path) -> Store:
     if not Path(folder, _CELLS).is_dir():
         raise BadInput(f"{folder} is not a store: it has no folder {_CELLS}")
     return Store(folder)
-
-
-def _read_about(path: Path) -> tuple[Cell, Origin] | None:
-    try:
-        about = read_about(path, needed("pyarrow.parquet").read_metadata(path))
-        return about.cell, about.origin
-    except Exception:  # damaged in one of many ways
-        return None
-
-
-def _columns(key: str, cell: Cell) -> dict[str, Any]:
-    """The columns of a cell beside its rows."""
-    plain = {"max_passes": None, **cell.plain()}
-    settings = plain.pop("attack")
-    names = [name for name, _ in cell.victims]
-    del plain["victims"]
-    return {
-        "cell": key,
-        "attack": settings["name"],
-        "settings": canonical(settings),
-        **plain,
-        "victim_models": names,
-    }

@@ -97,7 +97,7 @@ def main(
     if not store.is_dir():
         raise BadInput(f"there is no store {store}; pinprick bench run makes one")
     board = leaderboard(
-        *Store(store).rows_and_cells(),
+        *Store(store).rows_and_cells(whole=best_so_far),
         unit=unit.value,
         rank_at=k,
         attacks=None if attacks is None else [name.strip() for name in attacks.split(",")],

@@ -88,6 +88,7 @@ def run_cells(
                 f"stopped: {done} of {len(mine)} cells are finished; "
                 "the same command runs the others"
             ) from None
+        store.update_index()
         return RunSummary(len(mine), run.found, run.finished, run.failed)
 
 

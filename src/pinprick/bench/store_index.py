@@ -1,0 +1,212 @@
+"""The index of a store: one file with what the boards need of every cell.
+
+    index.arrow                     one row per cell, with some columns of its rows as lists
+
+Reading one file takes a fraction of the time of reading thousands. The index is derived from the
+files of the cells and never trusted over them: an entry counts while the file of its cell has the
+same size and time of change. All other entries are made again. A store without an index, or with
+one that cannot be written, is read as well.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pinprick.bench.cell import Cell, canonical
+from pinprick.bench.cell_file import read_about
+from pinprick.bench.extra import needed
+from pinprick.bench.row_schema import ROWS
+from pinprick.errors import BadInput
+from pinprick.files import atomic_write
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = needed("polars")
+
+NAME = "index.arrow"
+FEWEST = 50  # cells: a smaller store is read as fast without an index
+_COARSE = 2_000_000_000  # nanoseconds in which a disk may give two changes the same time
+_ROW = (
+    *("index", "label", "target", "correct", "skipped", "success", "pixels", "elements"),
+    *("forwards", "backwards", "first_success_forwards", "seconds", "victims", "victims_clean"),
+    *("error", "shape"),
+)
+_TEXT = ("attack", "settings", "code", "model", "weights", "data", "data_hash", "goal")
+_NUMBERS = ("revision", "first", "last", "seed", "batch_size", "threads")
+_CELL: dict[str, Any] = {
+    "cell": pl.String,
+    **dict.fromkeys((*_TEXT, "precision", "device"), pl.String),
+    **dict.fromkeys((*_NUMBERS, "max_forwards", "max_backwards", "max_passes"), pl.Int64),
+    "dense": pl.Boolean,
+    "victim_models": pl.List(pl.String),
+}
+_FILE = {
+    "size": pl.Int64,
+    "mtime_ns": pl.Int64,
+    "sound": pl.Boolean,  # whether the hash of the rows was checked
+}
+
+
+class Stamp(NamedTuple):
+    """By which a changed file is noticed."""
+
+    size: int
+    mtime_ns: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether the file is so old that any further change would change the stamp."""
+        return time.time_ns() - self.mtime_ns > _COARSE
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """The stamp of a file; None if there is no such file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return Stamp(found.st_size, found.st_mtime_ns)
+
+
+def indexed_cells(
+    folder: Path, files: Mapping[str, Path], sound: Mapping[str, Stamp] | None = None
+) -> "pl.LazyFrame":
+    """One row per cell that can be read, in the order of keys; brings the index up to date.
+
+    The hashes of rows are not checked.
+
+    Args:
+        folder: The folder of the store.
+        files: The files of the cells, by key.
+        sound: Cells whose hash was checked, with the stamps of their files then.
+    """
+    found = {key: stamp_of(path) for key, path in files.items()}
+    stamps = {key: stamp for key, stamp in found.items() if stamp is not None}
+    index = _read(folder) if len(files) >= FEWEST else None
+    index = pl.DataFrame(schema=_schema()).lazy() if index is None else index
+    entries = _stamps_in(index)
+    known = [key for key, (stamp, _) in entries.items() if stamps.get(key) == stamp]
+    checked = [
+        key
+        for key, stamp in (sound or {}).items()
+        if stamps.get(key) == stamp and not entries.get(key, (stamp, False))[1]
+    ]
+    left = {key: files[key] for key in sorted(stamps.keys() - set(known))}
+    if not left and not checked and len(known) == len(entries):
+        return index
+    old = index.filter(pl.col("cell").is_in(known)).collect()
+    new = _entries(left, stamps)
+    now_sound = pl.col("sound") | pl.col("cell").is_in(checked)
+    table = pl.concat([old, new]).with_columns(now_sound.alias("sound")).sort("cell")
+    if len(files) >= FEWEST:
+        _write(folder, table)
+    return table.lazy()
+
+
+def sound_cells(folder: Path) -> dict[str, Stamp]:
+    """Cells whose hash was checked, with the stamps of their files then."""
+    index = _read(folder)
+    entries = {} if index is None else _stamps_in(index)
+    return {key: stamp for key, (stamp, sound) in entries.items() if sound}
+
+
+def rows_of(index: "pl.LazyFrame") -> "pl.LazyFrame":
+    """The rows of indexed cells."""
+    return index.select("cell", *_ROW).explode(_ROW)
+
+
+def cells_of(index: "pl.LazyFrame") -> "pl.DataFrame":
+    """The cells, without their rows."""
+    return index.select(list(_CELL)).collect()
+
+
+def remove_index(folder: Path) -> None:
+    """Remove the index, so that every file is read again."""
+    with suppress(OSError):
+        (folder / NAME).unlink(missing_ok=True)
+
+
+def cell_columns(cell: Cell) -> dict[str, Any]:
+    """The columns of a cell beside its rows."""
+    return {
+        "max_passes": cell.max_passes,
+        **cell.plain(),
+        "cell": cell.key,
+        "attack": cell.attack["name"],
+        "settings": canonical(cell.attack),
+        "victim_models": [name for name, _ in cell.victims],
+    }
+
+
+def cells_frame(cells: Sequence[Cell]) -> "pl.DataFrame":
+    """One line per cell."""
+    return pl.DataFrame([cell_columns(cell) for cell in cells], schema=_CELL)
+
+
+def _schema() -> dict[str, Any]:
+    return {**_CELL, **_FILE, **{name: pl.List(kind) for name, kind in _row_schema().items()}}
+
+
+def _row_schema() -> dict[str, Any]:
+    empty = pl.DataFrame(pl.from_arrow(ROWS.empty_table().select(_ROW)))
+    return dict(empty.schema)
+
+
+def _read(folder: Path) -> "pl.LazyFrame | None":
+    """The index, as it is in the file now; None if there is none, or one of another version."""
+    try:
+        index = pl.scan_ipc((folder / NAME).read_bytes())
+        return index if dict(index.collect_schema()) == _schema() else None
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+
+
+def _stamps_in(index: "pl.LazyFrame") -> dict[str, tuple[Stamp, bool]]:
+    """By key, the stamp of the file and whether the hash was checked."""
+    lines = index.select("cell", "size", "mtime_ns", "sound").collect().iter_rows()
+    return {key: (Stamp(size, mtime_ns), sound) for key, size, mtime_ns, sound in lines}
+
+
+def _write(folder: Path, table: "pl.DataFrame") -> None:
+    """Write the entries of all settled files; nothing where the disk refuses."""
+    settled = [stamp.settled for stamp, _ in _stamps_in(table.lazy()).values()]
+    with suppress(BadInput), atomic_write(folder / NAME) as temporary:
+        table.filter(pl.Series(settled, dtype=pl.Boolean)).write_ipc(temporary, compression="lz4")
+
+
+def _entries(files: Mapping[str, Path], stamps: Mapping[str, Stamp]) -> "pl.DataFrame":
+    """Entries made from the files of cells; damaged files have none."""
+    about = {key: read_about(path) for key, path in files.items()}
+    cells = {key: one.cell for key, one in about.items() if one is not None}
+    rows = pl.concat(
+        [
+            pl.DataFrame(schema={"cell": pl.String, **_row_schema()}),
+            *_rows([files[key] for key in cells]),
+        ]
+    )
+    lists = rows.group_by("cell", maintain_order=True).agg(pl.col(_ROW))
+    entries = cells_frame(list(cells.values())).with_columns(
+        size=pl.Series([stamps[key].size for key in cells], dtype=pl.Int64),
+        mtime_ns=pl.Series([stamps[key].mtime_ns for key in cells], dtype=pl.Int64),
+        sound=False,
+    )
+    whole = pl.col("index").list.len() == pl.col("last") - pl.col("first")
+    return entries.join(lists, on="cell").filter(whole).select(list(_schema()))
+
+
+def _rows(paths: Sequence[Path]) -> "Iterator[pl.DataFrame]":
+    """The rows of all files; where some cannot be read, of the others."""
+    if not paths:
+        return
+    with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        rows = pl.scan_parquet(list(paths), glob=False).select("cell", *_ROW).collect()
+        if dict(rows.schema) == {"cell": pl.String, **_row_schema()}:
+            yield rows
+            return
+    if len(paths) > 1:
+        half = len(paths) // 2
+        yield from _rows(paths[:half])
+        yield from _rows(paths[half:])
