@@ -156,11 +156,10 @@ class _Rows:
         yield from self._compare("cell", [self._cell.key] * count, everything)
         yield from self._compare("index", range(self._first, self._first + count), everything)
         yield from self._compare("label", clean.given.labels.tolist(), self._judged)
-        doubtful = torch.zeros_like(self._judged)
+        lowest = None
         if self._cell.goal == "least_likely":
-            lowest = clean.logits.scatter(1, clean.given.labels.unsqueeze(1), torch.inf)
-            doubtful = self._close(-lowest)
-        yield from self._compare("target", wanted, self._judged, doubtful)
+            lowest = -clean.logits.scatter(1, clean.given.labels.unsqueeze(1), torch.inf)
+        yield from self._compare("target", wanted, self._judged, lowest)
 
     def prediction(
         self, column: str, logits: Logits, *, adversarial: bool = False
@@ -170,14 +169,14 @@ class _Rows:
         answers = zip(logits.argmax(dim=1).tolist(), finite, strict=True)
         classes = [answer if known else None for answer, known in answers]
         rows = self.rebuilt if adversarial else self._judged
-        return self._compare(column, classes, rows, self._close(logits))
+        return self._compare(column, classes, rows, logits)
 
     def flag(
         self, column: str, found: Mask, logits: Logits, *, adversarial: bool = False
     ) -> Iterator[Finding]:
         """What follows from the predictions."""
         rows = self.rebuilt if adversarial else self._judged
-        return self._compare(column, found.tolist(), rows, self._close(logits))
+        return self._compare(column, found.tolist(), rows, logits)
 
     def victim(self, column: str, number: int, logits: Logits, noise: float) -> Iterator[Finding]:
         """The predictions of one victim."""
@@ -190,7 +189,7 @@ class _Rows:
         name = f"{column} {self._cell.victims[number][0]}"
         limit = torch.full_like(self._noise, noise)
         classes = logits.argmax(dim=1).tolist()
-        return self._compare(name, classes, rows, self._close(logits, limit), stored)
+        return self._compare(name, classes, rows, logits, noise=limit, stored=stored)
 
     def sizes(self) -> Iterator[Finding]:
         """Counts and norms of the change; null where the attack failed."""
@@ -222,12 +221,16 @@ class _Rows:
         column: str,
         found: Sequence[Any],
         rows: Mask,
-        doubtful: Mask | None = None,
+        logits: Logits | None = None,
+        *,
+        noise: PerImage | None = None,
         stored: Sequence[Any] | None = None,
     ) -> Iterator[Finding]:
+        """The rows in which a column differs; doubtful where the logits that decide are close."""
         stored = self._stored[column] if stored is None else stored
         if stored == list(found):  # nearly always, and much faster than row by row
             return
+        doubtful = None if logits is None else self._close(logits, noise)
         for row in rows.nonzero().flatten().tolist():
             if not _agree(stored[row], found[row]):
                 within = doubtful is not None and bool(doubtful[row])
