@@ -218,7 +218,7 @@ def test_the_line_of_progress_has_rate_and_time_left() -> None:
     count = CellCount(
         cells=8, cells_done=4, images=800, images_done=400, images_now=300, seconds=150, running=()
     )
-    assert str(count) == "4 of 8 cells, 400 of 800 images, 2 images per second, 3 min left"
+    assert str(count) == "4 of 8 cells, 400 of 800 images, 2 images per second, 3.3 min left"
 
 
 def test_without_a_terminal_the_shell_prints_a_line_now_and_then(

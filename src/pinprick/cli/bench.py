@@ -195,6 +195,7 @@ def validate(
 
 def _print_estimate(found: "list[GroupEstimate]") -> None:
     from pinprick.bench.validate import in_gb
+    from pinprick.jobs.progress import time_in_words
 
     def passes(count: int | None) -> str:
         return "no limit" if count is None else str(count)
@@ -218,7 +219,7 @@ def _print_estimate(found: "list[GroupEstimate]") -> None:
                 str(one.images),
                 passes(one.forwards),
                 passes(one.backwards),
-                "unknown" if one.seconds is None else _duration(one.seconds),
+                "unknown" if one.seconds is None else time_in_words(one.seconds),
                 in_gb(one.memory),
             )
             for one in found
@@ -227,18 +228,11 @@ def _print_estimate(found: "list[GroupEstimate]") -> None:
     known = [one.seconds for one in found if one.seconds is not None]
     cells = sum(one.cells for one in found)
     typer.echo(
-        f"{cells} cells: passes take at most {_duration(sum(known))} on one worker; what attacks "
-        "do between passes comes on top"
+        f"{cells} cells: passes take at most {time_in_words(sum(known))} on one worker; what "
+        "attacks do between passes comes on top"
     )
     if len(known) < len(found):
         typer.echo(f"{len(found) - len(known)} lines have no limit of passes: time unknown")
-
-
-def _duration(seconds: float) -> str:
-    for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
 
 
 app.command("verify")(bench_stores.verify)

@@ -45,20 +45,21 @@ class CellCount:
         return (self.images - self.images_done) / self.rate if self.rate else None
 
     def __str__(self) -> str:
-        """For instance "3 of 8 cells, 30 of 80 images, 2.5 images per second, 20 s left"."""
+        """For instance "3 of 8 cells, 30 of 80 images, 2.5 images per second, 20.0 s left"."""
         line = (
             f"{self.cells_done} of {self.cells} cells, {self.images_done} of {self.images} images"
         )
         if self.seconds_left is not None:
-            line += f", {self.rate:.3g} images per second, {_time_in_words(self.seconds_left)} left"
+            line += f", {self.rate:.3g} images per second, {time_in_words(self.seconds_left)} left"
         return line
 
 
-def _time_in_words(seconds: float) -> str:
-    for unit, size in (("h", 3600), ("min", 60)):
+def time_in_words(seconds: float) -> str:
+    """For instance "20.0 s" or "2.5 h"; a unit is used from two of it on."""
+    for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
 
 
 ShowCells = Callable[[CellCount], None]  # called whenever a cell starts or ends, and in between
