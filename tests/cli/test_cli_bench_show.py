@@ -38,6 +38,12 @@ def test_a_store_is_shown_in_every_format(run: Run, store: Path) -> None:
     }
     (model,) = csv.DictReader(run("bench", "show", store, "--csv", "models").out.splitlines())
     assert model["model"] == "pinprick:fashion_cnn"
+    details = run("bench", "show", store, "--csv", "details").out
+    assert {line["attack"] for line in csv.DictReader(details.splitlines())} == {
+        "greedy",
+        "sparse_rs",
+    }
+    assert "there is no transfer matrix" in run("bench", "show", store, "--csv", "transfer").err
     more = run("bench", "show", store, "--baseline", "greedy", "--unit", "elements", "--k", "7")
     assert "at 7 elements" in more.out
     assert "speed-up in passes over greedy" in more.out

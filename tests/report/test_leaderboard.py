@@ -277,6 +277,36 @@ def test_every_format_has_the_same_lines() -> None:
     assert str(board) == board.text()
 
 
+def test_seconds_per_batch_are_those_of_all_batches_divided_by_their_number() -> None:
+    batches = [1.0, 1.0, 3.0, 3.0, 4.0]  # per image: batches of 2, 6 and 4 seconds
+    rows = frame(
+        cell("a", [1, 2, 3, 4, 5], seconds=batches, batch_size=2),
+        cell("a", [1, 2], first=5, seconds=[2.0, 2.0], batch_size=2),
+    )
+    board = leaderboard(*rows, details=True)
+    assert line_of(board, "a").seconds_per_batch == pytest.approx((2 + 6 + 4 + 4) / 4)
+    assert board.groups[0].details[0].lines[0].seconds_per_batch == pytest.approx(4)
+
+
+def test_details_and_the_transfer_matrix_as_csv() -> None:
+    rows = frame(
+        cell("a", [1, 2], victims=[[1], [0]], victims_clean=[[0], [0]], victim_models=["v"]),
+        cell("b", [3, 4], victims=[[1], [1]], victims_clean=[[0], [1]], victim_models=["v"]),
+    )
+    board = leaderboard(*rows, details=True, transfer=True)
+    lines = list(csv.DictReader(board.details_csv().splitlines()))
+    assert [(line["attack"], line["model"]) for line in lines] == [("a", "net"), ("b", "net")]
+    assert [line["mean_queries"] for line in lines] == ["4.0", "4.0"]
+    first, second = csv.DictReader(board.transfer_csv().splitlines())
+    assert (first["attack"], first["victim"], first["fooling_rate"]) == ("a", "v", "0.5")
+    assert (second["images"], second["clean_error"]) == ("1", "0.5")
+    plain = leaderboard(*frame(cell("a", BEST)))
+    with pytest.raises(BadInput, match="there are no details"):
+        plain.details_csv()
+    with pytest.raises(BadInput, match="there is no transfer matrix"):
+        plain.transfer_csv()
+
+
 def test_the_published_form_is_shown_where_it_is_asked_for() -> None:
     rows = frame(cell("a", BEST), cell("b", [0, 2, INF, INF, 8]))
     assert "trapezoid" in leaderboard(*rows, trapezoid=True).text()
@@ -295,6 +325,8 @@ def test_details_by_hand() -> None:
     assert [first.at[k].value for k in (10, 24, 50, 100)] == [0.5, 0.5, 0.75, 0.75]
     assert first.area == (10 + 10 + 30 + 30) / 5
     assert list(first.within.values()) == [0.5, 0.75, 0.75]
+    assert (first.mean_queries, first.median_queries) == (136, 4)
+    assert (first.mean_queries_all, first.median_queries_all) == ((408 + 30) / 4, 17)
     assert (first.percent_pixels, first.percent_elements) == (20, 20)
     assert (first.mean_of_ratios, first.ratio_of_sums) == (1, 1)
     assert second.mean_of_ratios == pytest.approx(35 / 15)

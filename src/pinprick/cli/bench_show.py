@@ -18,10 +18,12 @@ class UnitName(StrEnum):
 
 
 class Board(StrEnum):
-    """The board that --csv prints."""
+    """What --csv prints."""
 
     ATTACKS = "attacks"
     MODELS = "models"
+    DETAILS = "details"
+    TRANSFER = "transfer"
 
 
 def main(
@@ -78,7 +80,11 @@ def main(
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX, for booktabs.")] = False,
     csv: Annotated[
         Board | None,
-        typer.Option(help="Print one board as CSV, with every number in full.", show_default=False),
+        typer.Option(
+            help="Print one board, the details or the transfer matrix as CSV, with every number in "
+            "full.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Print the leaderboard of a store.
@@ -104,12 +110,18 @@ def main(
         where=chosen,
         best_so_far=best_so_far,
         trapezoid=trapezoid,
-        details=details or baseline is not None,
+        details=details or baseline is not None or csv is Board.DETAILS,
         baseline=baseline,
-        transfer=transfer,
+        transfer=transfer or csv is Board.TRANSFER,
     )
     if csv is not None:
-        typer.echo(board.csv() if csv is Board.ATTACKS else board.models_csv())
+        printed = {
+            Board.ATTACKS: board.csv,
+            Board.MODELS: board.models_csv,
+            Board.DETAILS: board.details_csv,
+            Board.TRANSFER: board.transfer_csv,
+        }
+        typer.echo(printed[csv]())
     elif markdown or latex:
         typer.echo(board.markdown() if markdown else board.latex())
     else:

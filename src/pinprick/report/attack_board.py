@@ -41,6 +41,7 @@ class AttackLine:
         median: Needed units over the correct images of all tasks; infinite for failures.
         forwards, backwards: Mean passes per correct image.
         seconds: Mean time per attacked image.
+        seconds_per_batch: Mean time per batch.
         tasks, images: How many tasks and images the numbers are over.
         seeds: Number of seeds; rates and counts are means over them.
         done, expected: Rows that the attack has of the board, and that it should have.
@@ -59,6 +60,7 @@ class AttackLine:
     forwards: float
     backwards: float
     seconds: float
+    seconds_per_batch: float
     tasks: int
     images: int
     seeds: int
@@ -194,6 +196,7 @@ def _line(
             sum(float(run.seconds.sum()) for run in every),
             sum(int((~run.skipped).sum()) for run in every),
         ),
+        seconds_per_batch=seconds_per_batch(every),
         tasks=len(covered.images),
         images=sum(map(len, covered.images.values())),
         seeds=covered.seeds,
@@ -203,12 +206,18 @@ def _line(
     )
 
 
+def seconds_per_batch(runs: Sequence[Run]) -> float:
+    """The time of all batches, divided by their number."""
+    batches = sum(float(run.batch_share.sum()) for run in runs)
+    return _ratio(sum(float(run.seconds.sum()) for run in runs), batches)
+
+
 def _median(runs: Sequence[Run], unit: Unit) -> float:
     """Over the correct images of all tasks."""
     return float(median_needed(np.concatenate([run.needed(unit)[run.correct] for run in runs]))[0])
 
 
-def _ratio(total: int | float, count: int) -> float:
+def _ratio(total: float, count: float) -> float:
     return total / count if count else math.nan
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from pinprick.metrics.estimate import Estimate
 
 
-def csv_text(lines: Sequence[Any]) -> str:
-    """A header and one line per dataclass; undefined numbers are empty."""
-    flat = [_flat(vars(line)) for line in lines]
+def csv_text(lines: Sequence[Mapping[str, Any]]) -> str:
+    """A header and the lines; undefined numbers are empty."""
+    flat = [_flat(line) for line in lines]
     file = io.StringIO()
     writer = csv.DictWriter(file, fieldnames=list(flat[0]), lineterminator="\n")
     writer.writeheader()

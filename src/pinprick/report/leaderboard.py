@@ -15,7 +15,12 @@ from pinprick.report.store_runs import choose_cells, image_sizes, read_runs
 from pinprick.report.summary_tables import decimal_text, number_text, percent_text, with_interval
 from pinprick.report.task_details import TaskDetails, task_details
 from pinprick.report.text_table import TextTable, fill
-from pinprick.report.transfer_table import Matrix, transfer_matrix, transfer_table
+from pinprick.report.transfer_table import (
+    Matrix,
+    transfer_lines,
+    transfer_matrix,
+    transfer_table,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -78,11 +83,24 @@ class Leaderboard:
 
     def csv(self) -> str:
         """The boards of attacks with every number in full."""
-        return csv_text(self.attacks)
+        return csv_text([vars(line) for line in self.attacks])
 
     def models_csv(self) -> str:
         """The boards of models with every number in full."""
-        return csv_text(self.models)
+        return csv_text([vars(line) for line in self.models])
+
+    def details_csv(self) -> str:
+        """The details of all tasks with every number in full; ``BadInput`` if there are none."""
+        tasks = [one for group in self.groups for one in group.details]
+        if not tasks:
+            raise BadInput("no image was attacked by all attacks on a model: there are no details")
+        return csv_text([line for one in tasks for line in one.csv_lines()])
+
+    def transfer_csv(self) -> str:
+        """The transfer matrix, one line per source and victim; ``BadInput`` if there is none."""
+        if not self.transfers:
+            raise BadInput("no victims judged the adversarial images: there is no transfer matrix")
+        return csv_text(transfer_lines(self.transfers))
 
     def __str__(self) -> str:
         return self.text()

@@ -50,6 +50,7 @@ class Run:
         correct, skipped: As in the rows.
         pixels, elements: Needed units: 0 where skipped, infinite where the attack failed.
         forwards, backwards, seconds: What each image cost.
+        batch_share: 1 over the number of images in its batch.
         first_success: Forward passes up to the first success; infinite on failure, NaN if unknown.
         fewest: Needed units of the best image that the attack ever saw.
     """
@@ -62,6 +63,7 @@ class Run:
     forwards: Indices
     backwards: Indices
     seconds: Numbers
+    batch_share: Numbers
     first_success: Numbers
     fewest: Numbers
 
@@ -246,6 +248,7 @@ def _split(
     columns = _columns(frame, unit)
     error = frame["error"].to_numpy()
     chunks = frame["cell"].rle().struct.unnest()
+    columns["batch_share"] = _batch_shares(chunks, cells)
     ends = np.cumsum(chunks["len"].to_numpy()).tolist()
     starts = [0, *ends[:-1]]
     parts = dict(zip(chunks["value"], map(slice, starts, ends), strict=True))
@@ -260,6 +263,17 @@ def _split(
         run = Run(**{name: values[rows] for name, values in columns.items()})
         _refuse_twice(run, label, Task(*names))
         yield label, Task(*names), seed, run, np.sort(failed)
+
+
+def _batch_shares(chunks: "pl.DataFrame", cells: "pl.DataFrame") -> Numbers:
+    """Per row, 1 over the rows of its batch. A cell is cut into batches from its first row on."""
+    sizes = dict(cells.select("cell", "batch_size").iter_rows())
+    lengths = chunks["len"].to_numpy()
+    size = np.repeat([sizes.get(key, 1) for key in chunks["value"]], lengths)
+    begin = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    in_cell = np.arange(len(size)) - begin
+    shares: Numbers = 1 / np.minimum(size, np.repeat(lengths, lengths) - in_cell // size * size)
+    return shares
 
 
 def _columns(frame: "pl.DataFrame", unit: Unit) -> dict[str, NDArray[Any]]:

@@ -49,7 +49,7 @@ class Summary:
 
     def csv(self) -> str:
         """The rows with every number in full; intervals are columns ``_low`` and ``_high``."""
-        return csv_text(self.rows)
+        return csv_text([vars(row) for row in self.rows])
 
     def formatted(self, form: Format) -> str:
         """The summary in one of the formats, by name."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +13,12 @@ from pinprick.metrics.needed import Numbers
 from pinprick.metrics.optimality import area_under_curve, best_per_image, largest_needed
 from pinprick.metrics.over_seeds import by_seed, mean_and_deviation
 from pinprick.metrics.paired_attacks import PairedTest, compare_pairs
-from pinprick.metrics.queries import fooled_by_queries
+from pinprick.metrics.queries import Queries, fooled_by_queries, summarise_queries
 from pinprick.metrics.speedups import mean_of_ratios, ratio_of_sums
 from pinprick.metrics.summary_row import SummaryRow, summarise_runs
 from pinprick.metrics.unit import Unit
 from pinprick.metrics.wilson import wilson_interval
+from pinprick.report.attack_board import seconds_per_batch
 from pinprick.report.coverage import Coverage
 from pinprick.report.store_runs import Run, StoreRuns, Task, shared_images
 from pinprick.report.summary_tables import (
@@ -42,6 +44,10 @@ class DetailLine:
         area: Under robust accuracy, up to the most units that the best attack needs.
         within: By number, share of correct images fooled with so many forward passes; NaN without
             a trace.
+        mean_queries, median_queries: Forward passes up to the first success, over fooled images.
+        mean_queries_all, median_queries_all: Over all correct images; a failure counts as the most
+            forward passes that the attack spent on an image.
+        seconds_per_batch: Mean time per batch.
         percent_pixels, percent_elements: The medians in percent of the image.
         mean_of_ratios, ratio_of_sums: Passes of the baseline over passes, by both conventions.
     """
@@ -51,6 +57,11 @@ class DetailLine:
     at: Mapping[int, Estimate]
     area: float
     within: Mapping[int, float]
+    mean_queries: float
+    median_queries: float
+    mean_queries_all: float
+    median_queries_all: float
+    seconds_per_batch: float
     percent_pixels: float
     percent_elements: float
     mean_of_ratios: float
@@ -79,10 +90,18 @@ class TaskDetails:
             *([tests_table(self.pairs)] if self.pairs else []),
         ]
 
+    def csv_lines(self) -> list[dict[str, Any]]:
+        """Every number of each attack."""
+        return [
+            {**self.task._asdict(), **vars(row), **vars(line)}
+            for row, line in zip(self.rows, self.lines, strict=True)
+        ]
+
     def _further(self) -> TextTable:
         first = self.lines[0]
         head = ["attack", "of all images", *(f"at {k}" for k in first.at), "area"]
         head += [f"{count:,} forwards" for count in first.within]
+        head += ["mean queries", "median queries", "seconds per batch"]
         head += ["median % of pixels", "of elements"]
         if self.baseline:
             head += ["mean of ratios", "ratio of sums"]
@@ -91,6 +110,8 @@ class TaskDetails:
             cells = [line.attack, percent_text(line.of_all), *map(percent_text, line.at.values())]
             cells.append(number_text(line.area, whole=False))
             cells += [_percent(share) for share in line.within.values()]
+            cells += [f"{one:.4g}" for one in (line.mean_queries, line.median_queries)]
+            cells.append(f"{line.seconds_per_batch:.3g}")
             cells += [f"{one:.3g}" for one in (line.percent_pixels, line.percent_elements)]
             if self.baseline:
                 ratios = (line.mean_of_ratios, line.ratio_of_sums)
@@ -98,7 +119,10 @@ class TaskDetails:
             rows.append([cell.replace("inf", "∞").replace("nan", "-") for cell in cells])
         task = self.task
         against = f"; speed-up in passes over {self.baseline}" if self.baseline else ""
-        caption = f"{task.model}, {task.data}, {task.goal}: fooling rate at k {self.unit}{against}"
+        caption = (
+            f"{task.model}, {task.data}, {task.goal}: fooling rate at k {self.unit} and within so "
+            f"many forwards; queries are forwards up to the first success of fooled images{against}"
+        )
         return TextTable(caption, head, rows)
 
 
@@ -159,6 +183,7 @@ def _line(
 ) -> DetailLine:
     runs = every[row.attack]
     pairs = by_seed({0: every[baseline], 1: runs}) if baseline else []
+    queries = _queries(runs)
     costs = [(_passes(first), _passes(second)) for first, second in pairs]
     return DetailLine(
         attack=row.attack,
@@ -169,6 +194,11 @@ def _line(
         },
         area=mean_and_deviation([area_under_curve(run.needed(unit), budget) for run in runs])[0],
         within=_within(runs),
+        mean_queries=queries.mean_fooled,
+        median_queries=queries.median_fooled,
+        mean_queries_all=queries.mean_all,
+        median_queries_all=queries.median_all,
+        seconds_per_batch=seconds_per_batch(runs),
         percent_pixels=100 * row.median_pixels.value / size[0],
         percent_elements=100 * row.median_elements.value / size[1],
         mean_of_ratios=mean_and_deviation([mean_of_ratios(*pair) for pair in costs])[0],
@@ -184,6 +214,18 @@ def _within(runs: Sequence[Run]) -> dict[int, float]:
         shares.append(fooled_by_queries(first, QUERIES) if traced else [math.nan] * len(QUERIES))
     means = [mean_and_deviation(seeds)[0] for seeds in zip(*shares, strict=True)]
     return dict(zip(QUERIES, means, strict=True))
+
+
+def _queries(runs: Sequence[Run]) -> Queries:
+    """The means over seeds."""
+    seeds = []
+    for run in runs:
+        first = run.first_success[run.correct]
+        found = summarise_queries(first, float(run.forwards[run.correct].max(initial=0)))
+        traced = not np.isnan(first).any()
+        seeds.append(found if traced else Queries(*[math.nan] * 4))
+    fields = zip(*(vars(one).values() for one in seeds), strict=True)
+    return Queries(*(mean_and_deviation(values)[0] for values in fields))
 
 
 def _passes(run: Run) -> Numbers:

@@ -1,7 +1,7 @@
 """The transfer matrix of a store: adversarial images of each source, judged by each victim."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -72,11 +72,31 @@ def transfer_table(matrix: Matrix) -> TextTable:
     return TextTable(caption, ("attack", "source", "data", *victims), rows)
 
 
+def transfer_lines(matrix: Matrix) -> list[dict[str, Any]]:
+    """Every number of the matrix, one line per source and victim."""
+    return [
+        {
+            **dict(zip(("attack", "model", "data", "goal"), source, strict=True)),
+            "victim": victim,
+            "seeds": len(seeds),
+            "images": seeds[0].fooled.images,
+            "fooling_rate": _estimate(seeds),
+            "clean_error": seeds[0].floor.rate,
+        }
+        for source, line in matrix.items()
+        for victim, seeds in line.items()
+    ]
+
+
 def _words(seeds: Sequence[Transfer]) -> str:
-    """The interval is that of one run: further seeds are not further images."""
     if not seeds or not seeds[0].fooled.images:
         return "-"
+    return f"{percent_text(_estimate(seeds))} ({100 * seeds[0].floor.rate:.1f} %)"
+
+
+def _estimate(seeds: Sequence[Transfer]) -> Estimate:
+    """The interval is that of one run: further seeds are not further images."""
     images = seeds[0].fooled.images
     rate, deviation = mean_and_deviation([one.fooled.rate for one in seeds])
-    estimate = Estimate(rate, *wilson_interval(rate * images, images), deviation)
-    return f"{percent_text(estimate)} ({100 * seeds[0].floor.rate:.1f} %)"
+    low, high = wilson_interval(rate * images if images else 0, images)
+    return Estimate(rate, low, high, deviation)
