@@ -1,6 +1,8 @@
 """The index gives what the files of the cells hold, and is made again where it does not."""
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -244,3 +246,19 @@ def test_errors_of_a_checked_cell_are_seen(store: Store) -> None:
 
 def test_metadata_of_a_file_that_is_not_there_is_none(tmp_path: Path) -> None:
     assert cell_file.read_about(tmp_path / "none.parquet") is None
+
+
+def test_a_run_needs_no_polars(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['polars'] = None\n"
+        "from pinprick.bench.plan_file import read_plan\n"
+        "from pinprick.bench.cache import Cache\n"
+        "from pinprick.bench.store import Store\n"
+        "from pinprick.bench.engines.run_cells import run_cells\n"
+        "store = Store(sys.argv[1]); store.prepare()\n"
+        "run_cells([], store, print); print(len(store.keys()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "store")], capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "0", done.stderr

@@ -5,6 +5,7 @@ file's metadata, under ``pinprick``. All other files are damaged.
 """
 
 import hashlib
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _META = "pinprick"
+_COARSE = 2_000_000_000  # nanoseconds in which a disk may give two changes the same time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,27 @@ class Origin:
     date: str
     seconds: float
     peak_memory: int | None
+
+
+class Stamp(NamedTuple):
+    """By which a changed file is noticed."""
+
+    size: int
+    mtime_ns: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether the file is so old that any further change would change the stamp."""
+        return time.time_ns() - self.mtime_ns > _COARSE
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """The stamp of a file; None if there is no such file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return Stamp(found.st_size, found.st_mtime_ns)
 
 
 class Damaged(BadInput):

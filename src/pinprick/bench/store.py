@@ -20,23 +20,15 @@ from pinprick.bench.cell_file import (
     FORMAT,
     Damaged,
     Origin,
+    Stamp,
     has_errors,
     read_about,
     read_cell_file,
+    stamp_of,
     write_cell_file,
 )
 from pinprick.bench.extra import needed
-from pinprick.bench.store_index import (
-    Stamp,
-    cells_frame,
-    cells_of,
-    indexed_cells,
-    remove_index,
-    rows_of,
-    sound_cells,
-    stamp_of,
-)
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, MissingExtra
 from pinprick.files import open_folder, write_text
 from pinprick.json_text import read_json_file
 
@@ -110,6 +102,10 @@ class Store:
     @cached_property
     def _sound(self) -> dict[str, Stamp]:
         """Cells whose rows were checked, with the stamps of their files then."""
+        try:
+            from pinprick.bench.store_index import sound_cells
+        except MissingExtra:  # a run can do without polars
+            return {}
         return sound_cells(self.folder)
 
     def write(self, cell: Cell, table: "pa.Table", origin: Origin) -> None:
@@ -134,7 +130,7 @@ class Store:
             except Damaged:
                 wrong.append(path)
                 if self._sound.pop(path.stem, None) == stamp:  # changed without a new time
-                    remove_index(self.folder)
+                    self._remove_index()
             else:
                 if stamp is not None and stamp.settled:
                     self._sound[path.stem] = stamp
@@ -160,6 +156,8 @@ class Store:
             whole: Give all columns of rows, from the files of all cells. By default rows have the
                 columns that boards need, from the index.
         """
+        from pinprick.bench.store_index import cells_frame, cells_of, rows_of
+
         if whole:
             found = self.cells()
             cells = cells_frame([cell for cell, _ in found.values()])
@@ -175,7 +173,14 @@ class Store:
 
     def update_index(self) -> "pl.LazyFrame":
         """Bring the index up to date, and give it: one row per cell."""
+        from pinprick.bench.store_index import indexed_cells
+
         return indexed_cells(self.folder, {path.stem: path for path in self._files()}, self._sound)
+
+    def _remove_index(self) -> None:
+        from pinprick.bench.store_index import remove_index
+
+        remove_index(self.folder)
 
     def _files(self) -> Iterator[Path]:
         for path in (self.folder / _CELLS).glob("*/*.parquet"):

@@ -8,14 +8,13 @@ same size and time of change. All other entries are made again. A store without 
 one that cannot be written, is read as well.
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pinprick.bench.cell import Cell, canonical
-from pinprick.bench.cell_file import read_about
+from pinprick.bench.cell_file import Stamp, read_about, stamp_of
 from pinprick.bench.extra import needed
 from pinprick.bench.row_schema import ROWS
 from pinprick.errors import BadInput
@@ -28,7 +27,6 @@ else:
 
 NAME = "index.arrow"
 FEWEST = 50  # cells: a smaller store is read as fast without an index
-_COARSE = 2_000_000_000  # nanoseconds in which a disk may give two changes the same time
 _ROW = (
     *("index", "label", "target", "correct", "skipped", "success", "pixels", "elements"),
     *("forwards", "backwards", "first_success_forwards", "seconds", "victims", "victims_clean"),
@@ -48,27 +46,6 @@ _FILE = {
     "mtime_ns": pl.Int64,
     "sound": pl.Boolean,  # whether the hash of the rows was checked
 }
-
-
-class Stamp(NamedTuple):
-    """By which a changed file is noticed."""
-
-    size: int
-    mtime_ns: int
-
-    @property
-    def settled(self) -> bool:
-        """Whether the file is so old that any further change would change the stamp."""
-        return time.time_ns() - self.mtime_ns > _COARSE
-
-
-def stamp_of(path: Path) -> Stamp | None:
-    """The stamp of a file; None if there is no such file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return Stamp(found.st_size, found.st_mtime_ns)
 
 
 def indexed_cells(

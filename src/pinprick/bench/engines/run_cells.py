@@ -6,7 +6,7 @@ This process alone writes to the store. What was finished stays finished, howeve
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
@@ -18,7 +18,7 @@ from pinprick.bench.engines.processes import Processes
 from pinprick.bench.engines.ray import RayWorkers
 from pinprick.bench.engines.workers import Died, Done, Raised, Share, Work, Workers
 from pinprick.bench.store import Store
-from pinprick.errors import BadInput, Stopped, UnknownName
+from pinprick.errors import BadInput, MissingExtra, Stopped, UnknownName
 from pinprick.jobs.progress import CellCount, Progress, ShowCells
 
 Engine = Literal["here", "processes", "ray"]
@@ -88,7 +88,8 @@ def run_cells(
                 f"stopped: {done} of {len(mine)} cells are finished; "
                 "the same command runs the others"
             ) from None
-        store.update_index()
+        with suppress(MissingExtra):  # a run can do without polars
+            store.update_index()
         return RunSummary(len(mine), run.found, run.finished, run.failed)
 
 
