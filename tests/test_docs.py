@@ -16,7 +16,11 @@ from pinprick import ATTACKS
 from pinprick.report.docs_measured import fill_measured, measured_names, written_by_hand
 
 ROOT = Path(__file__).parent.parent
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "results" / "README.md",
+]
 BLOCK = re.compile(
     r"(?P<skip><!-- not run: [^>]+ -->\s*)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
 )
@@ -114,6 +118,12 @@ def test_every_page_with_marks_of_measured_values_is_made_from_rows() -> None:
 )
 def test_no_percentage_or_decimal_of_a_page_of_results_is_written_by_hand(page: Path) -> None:
     assert written_by_hand(page.read_text(encoding="utf-8")) == []
+
+
+def test_every_folder_of_results_is_listed_with_its_command_and_its_page() -> None:
+    text = (ROOT / "results" / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]*`[^|]+` \| [^|]+ \|$", text, re.MULTILINE)
+    assert listed == sorted(path.name for path in (ROOT / "results").iterdir() if path.is_dir())
 
 
 def test_pages_name_files_that_exist() -> None:
