@@ -1,7 +1,8 @@
 """The tables of models from their cards: those of shipped models, and those in docs/cards."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,43 @@ def command_of(facts: Facts) -> str:
     return words + STORES.get(facts.get("weights", ""), "")
 
 
+def few_elements(facts: Facts, k: int, *, alone: bool = False) -> str:
+    """Accuracy with at most k elements changed, in the worst case or by Pinprick alone."""
+    return percent(facts["l0_elements"]["pinprick_accuracy" if alone else "accuracy"][str(k)])
+
+
+def values() -> dict[str, Callable[[], str]]:
+    """The values in the sentences of the page on training."""
+    cards = published()
+    standard, pgd_at, sparse_at = (
+        cards[f"cifar10_resnet18{recipe}"].facts for recipe in ("", "_pgd_at", "_sparse_at")
+    )
+    ours = {name: shipped.card(name).facts for name in shipped.names()}
+    fast = ours["mnist_cnn_fast_at"]["strong_pgd"]
+    few = ours["mnist_cnn_pgd_at"]
+    return {
+        "sparse_at, accuracy": lambda: percent(sparse_at["accuracy"]),
+        "sparse_at, pgd": lambda: percent(sparse_at["pgd"]["accuracy"]),
+        **{f"sparse_at, l0 {k}": partial(few_elements, sparse_at, k) for k in (10, 24)},
+        **{f"pgd_at, l0 {k}": partial(few_elements, pgd_at, k) for k in (10, 24)},
+        **{
+            f"{name}, pgd": partial(percent, ours[name]["pgd"]["accuracy"])
+            for name in ("mnist_cnn", "fashion_cnn")
+        },
+        "mnist_cnn_fast_at, pgd alone": lambda: percent(fast["pgd_accuracy"]),
+        "mnist_cnn_fast_at, strong_pgd": lambda: percent(fast["accuracy"]),
+        "mnist_cnn_fast_at, images": lambda: str(fast["images"]),
+        "mnist_cnn_pgd_at, pinprick alone": partial(few_elements, few, 10, alone=True),
+        "mnist_cnn_pgd_at, l0 10": partial(few_elements, few, 10),
+        "device": lambda: str(standard["device"]),
+        "standard, seconds": lambda: str(standard["seconds"]),
+        "standard, epochs": lambda: str(standard["epochs"]),
+        "pgd_at, seconds": lambda: str(pgd_at["seconds"]),
+        "pgd_at, epochs": lambda: str(pgd_at["epochs"]),
+    }
+
+
 PAGES = {
-    "docs/training.md": {"reached": reached, "smoothing": smoothing},
+    "docs/training.md": {"reached": reached, "smoothing": smoothing, **values()},
     "docs/cards/README.md": {"trained": trained},
 }
