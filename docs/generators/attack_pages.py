@@ -49,7 +49,7 @@ def excerpt() -> str:
     """The five best attacks."""
     if not STORE.is_dir():
         return NOT_MEASURED
-    table = best_attacks(*Store(STORE).rows_and_cells(), "pixels")
+    table = best_attacks(*Store(STORE).rows_and_cells(), "elements")
     return f"{table}\n\n{origin()} {LEGEND.format('docs/methods/')}"
 
 

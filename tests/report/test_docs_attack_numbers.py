@@ -80,7 +80,8 @@ def test_settings_are_told_by_preset_difference_limit_and_revision() -> None:
     assert settings_text(about(mixed)) == "preset quick, `k=7`"
     assert settings_text(about(SparseRS(k=7))) == "`k=7`"
     limited = about(SparseRS(), max_forwards=2000)
-    assert settings_text(limited) == "at most 2000 passes"
+    assert settings_text(limited) == "at most 2000 forwards"
+    assert settings_text(about(SparseRS(), max_passes=2000)) == "at most 2000 passes"
     older = about(SparseRS(), revision=SparseRS.card.revision - 1)
     assert settings_text(older).startswith(f"revision {SparseRS.card.revision - 1}; now it is")
 
@@ -95,3 +96,14 @@ def test_the_best_attacks_are_the_first_of_the_board_without_a_target() -> None:
     head, _, *lines = best_attacks(*rows, "pixels", count=2).splitlines()
     assert "median pixels" in head
     assert [line.split(" | ")[1] for line in lines] == ["`a`", "`b`"]
+
+
+def test_an_attack_in_the_other_unit_is_left_out_where_it_is_there_in_both() -> None:
+    rows = frame(
+        cell("a", [1, 2, 3], settings={"unit": "elements"}),
+        cell("a", [1, 1, 1], settings={"unit": "pixels"}),
+        cell("b", [2, 2, 3], settings={"unit": "pixels"}),
+    )
+    *_, first, second = best_attacks(*rows, "elements").splitlines()
+    assert "`unit=elements`" in first
+    assert second.split(" | ")[1] == "`b`"

@@ -91,12 +91,9 @@ def settings_text(row: Mapping[str, Any]) -> str:
     """The preset, or the settings that differ from the defaults, and the limit of passes."""
     given = json.loads(row["settings"])
     cls = ATTACKS.get(row["attack"])
-    words = _nearest(cls, given) if cls else [f"`{key}={given[key]}`" for key in given]
-    if row["max_forwards"] is not None or row["max_backwards"] is not None:
-        limits = [
-            str(row[key]) for key in ("max_forwards", "max_backwards") if row[key] is not None
-        ]
-        words.append(f"at most {' + '.join(limits)} passes")
+    words = _nearest(cls, given) if cls else _plain_words(given)
+    limits = {kind: row.get(f"max_{kind}") for kind in ("forwards", "backwards", "passes")}
+    words += [f"at most {most} {kind}" for kind, most in limits.items() if most is not None]
     if cls is not None and row["revision"] != cls.card.revision:
         words.append(f"revision {row['revision']}; now it is {cls.card.revision}")
     return ", ".join(words) or "defaults"
@@ -123,18 +120,33 @@ def attack_block(found: Sequence[AttackNumbers], name: str) -> str:
 def best_attacks(rows: "pl.LazyFrame", cells: "pl.DataFrame", unit: Unit, count: int = 5) -> str:
     """A table of the best attacks without a target by optimality, over all models of a store."""
     cells = choose_cells(cells)
+    about = {row["name"]: row for row in cells.unique("name").iter_rows(named=True)}
     store = read_runs(rows, cells, unit)
     store = store.part([task for task in store.tasks if task.goal == "untargeted"])
-    covered = {name: cover(store, name) for name in store.attacks}
+    covered = {
+        name: cover(store, name) for name in store.attacks if not _of_other_unit(name, about, unit)
+    }
     lines = attack_lines(store, covered, unit, data="", goal="untargeted")
-    columns = ("rank", "attack", "optimality", "fooling rate", f"median {unit}", "passes", "images")
-    return markdown_table(columns, [_line(line) for line in lines[:count]])
+    columns = ("rank", "attack", "settings", "optimality", "fooling rate", f"median {unit}")
+    found = [_line(line, about[line.attack]) for line in lines[:count]]
+    return markdown_table((*columns, "passes", "images"), found)
 
 
-def _line(line: AttackLine) -> list[str]:
+def _of_other_unit(name: str, about: Mapping[str, Mapping[str, Any]], unit: Unit) -> bool:
+    """Whether an attack counts the other unit, and the store has it with this one, too."""
+    units = {
+        label: json.loads(row["settings"]).get("unit")
+        for label, row in about.items()
+        if row["attack"] == about[name]["attack"]
+    }
+    return units[name] != unit and unit in units.values()
+
+
+def _line(line: AttackLine, about: Mapping[str, Any]) -> list[str]:
     return [
         str(line.rank or "-"),
-        f"`{line.attack}`",
+        f"`{about['attack']}`",
+        settings_text(about),
         _with_interval(line.optimality),
         percent_text(line.fooling_rate),
         number_text(line.median, whole=True),
@@ -218,6 +230,11 @@ def _nearest(cls: type[Attack], given: Mapping[str, Any]) -> list[str]:
         differ[title] = [f"`{key}={_plain(value)}`" for key, value in changed.items()]
     title = min(differ, key=lambda one: len(differ[one]))
     return [*([title] if title else []), *differ[title]]
+
+
+def _plain_words(given: Mapping[str, Any]) -> list[str]:
+    """All settings of an attack that is not in the table."""
+    return [f"`{key}={_plain(value)}`" for key, value in given.items() if key != "name"]
 
 
 def _plain(value: Any) -> str:
