@@ -5,10 +5,11 @@ models. ``PAGES`` of a file holds them: by page and name, a function that gives 
 are those of ``pinprick.report.docs_measured``.
 """
 
+import pkgutil
 import runpy
+from importlib import import_module
 from pathlib import Path
 
-from generators import attack_pages, interpretation, model_cards, numerical_noise
 from pinprick.report.docs_measured import Blocks, fill_measured
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 def all_pages() -> dict[str, Blocks]:
     """By the path of a page, its blocks by name."""
     wifgsm = runpy.run_path(str(ROOT / "benchmarks" / "wifgsm_page.py"))
-    modules = (attack_pages, interpretation, model_cards, numerical_noise)
+    names = [found.name for found in pkgutil.iter_modules(__path__)]
+    modules = [import_module(f"{__name__}.{name}") for name in names]
     tables = [*(module.PAGES for module in modules), wifgsm["PAGES"]]
     pages: dict[str, Blocks] = {}
     for table in tables:
