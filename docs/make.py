@@ -25,7 +25,7 @@ from pinprick.report.docs_tables import attack_table, with_differences
 from pinprick.report.group_outlines import LOOKS
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
+INDEX = {ROOT / "README.md": "docs/methods/", ROOT / "docs" / "methods" / "README.md": ""}
 PYTHON = ROOT / "docs" / "python.md"
 IMAGES = ROOT / "docs" / "images"
 _WIDE = 900  # pixels of a picture on a page
@@ -34,11 +34,12 @@ REFERENCE = re.compile(r"(?<=<!-- reference -->\n).*?(?=<!-- end of reference --
 
 
 def make_table() -> None:
-    """Put the table between its two marks."""
-    table = attack_table("docs/methods/")
-    text, found = TABLE.subn(lambda _: f"{table}\n", README.read_text(encoding="utf-8"))
-    assert found == 1, "README has lost the marks around its table"
-    README.write_text(text, encoding="utf-8")
+    """Put the table of attacks between its two marks."""
+    for page, folder in INDEX.items():
+        table = attack_table(folder)
+        text, found = TABLE.subn(f"{table}\n", page.read_text(encoding="utf-8"))
+        assert found == 1, f"{page} has lost the marks around its table"
+        page.write_text(text, encoding="utf-8")
 
 
 def make_differences() -> None:
