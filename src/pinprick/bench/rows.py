@@ -2,7 +2,7 @@
 
 A perturbation is the flat indices of the changed elements and their new values. With the clean
 image it gives the adversarial image bit for bit. A perturbation of more than a quarter of the
-elements is dense, and is saved only where it is asked for.
+elements, or of more than 1000, is dense. It is saved only where it is asked for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 pa: Any = needed("pyarrow")
 pc: Any = needed("pyarrow.compute")
 
-_DENSE = 4  # a perturbation is dense where more than one of so many elements changed
+_DENSE = 4  # a perturbation is dense where more than one of so many elements changed,
+_MANY = 1000  # or more than so many in all
 
 
 def to_table(
@@ -145,7 +146,7 @@ def change_sizes(images: Images, adv: Images) -> dict[str, Tensor]:
 
 def is_dense(changed: int, elements: int) -> bool:
     """Whether a perturbation of so many of the elements is saved only where it is asked for."""
-    return changed * _DENSE > elements
+    return changed * _DENSE > elements or changed > _MANY
 
 
 def _or_null(values: Tensor, known: Mask) -> list[float | int | None]:
