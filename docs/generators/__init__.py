@@ -6,7 +6,6 @@ are those of ``pinprick.report.docs_measured``.
 """
 
 import pkgutil
-import runpy
 from importlib import import_module
 from pathlib import Path
 
@@ -17,13 +16,11 @@ ROOT = Path(__file__).parents[2]
 
 def all_pages() -> dict[str, Blocks]:
     """By the path of a page, its blocks by name."""
-    wifgsm = runpy.run_path(str(ROOT / "benchmarks" / "wifgsm_page.py"))
     names = [found.name for found in pkgutil.iter_modules(__path__)]
     modules = [import_module(f"{__name__}.{name}") for name in names]
-    tables = [*(module.PAGES for module in modules), wifgsm["PAGES"]]
     pages: dict[str, Blocks] = {}
-    for table in tables:
-        for page, blocks in table.items():
+    for module in modules:
+        for page, blocks in module.PAGES.items():
             pages[page] = {**pages.get(page, {}), **blocks}
     return pages
 

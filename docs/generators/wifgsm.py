@@ -128,7 +128,7 @@ def departures(rows: Rows) -> Table:
         f"{NETWORKS[model]}, {GOALS[goal]}, {n} images"
         for (model, goal), n in zip(chosen, sizes, strict=True)
     )
-    yield ["left out: in its place", *titles]
+    yield ["departure: what is in its place", *titles]
     for title, changes in DEPARTURES.items():
         cells = []
         for model, goal in chosen:
