@@ -17,7 +17,7 @@ from pathlib import Path
 from PIL import Image, ImageColor
 
 import pinprick
-from generators import all_pages, fill_page
+from generators import all_pages, fill_page, leaderboard
 from pinprick.attacks import ATTACKS
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.report.docs_reference import python_reference
@@ -62,6 +62,11 @@ def make_measured() -> None:
     """Put what the rows say between the marks of measured values."""
     for page, blocks in all_pages().items():
         fill_page(page, blocks)
+
+
+def make_leaderboard() -> None:
+    """Draw the figure of the leaderboard from its rows."""
+    leaderboard.save_figure()
 
 
 def make_picture() -> None:
@@ -112,6 +117,7 @@ MAKERS = {
     "differences": make_differences,
     "reference": make_reference,
     "measured": make_measured,
+    "leaderboard": make_leaderboard,
     "picture": make_picture,
     "explanation": make_explanation,
     "curves": make_curves,
