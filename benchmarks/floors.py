@@ -57,7 +57,7 @@ def check(floor: Floor, store: Store) -> str:
     """Print what was measured and give the verdict: "holds", "BROKEN" or "no rows"."""
     import polars as pl
 
-    rows, cells = store.rows_and_cells()
+    rows, cells = store.rows_and_cells(whole=True)
     mine = cells.filter(pl.col("settings") == canonical(build(floor.spec).describe()))
     found = rows.filter(pl.col("cell").is_in(mine["cell"].to_list()))
     fooled = found.filter(pl.col("correct") & pl.col("success"))

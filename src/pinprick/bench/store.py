@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MARK, _CELLS = "store.json", "cells"
-_LEFT_OVER = 86_400  # seconds after which a temporary file belongs to no run any more
+_LEFT_OVER = (
+    86_400_000_000_000  # nanoseconds after which a temporary file belongs to no run any more
+)
 
 
 class Store:
@@ -64,13 +66,16 @@ class Store:
     def prepare(self) -> None:
         """Make the folder and its mark; ``BadInput`` where nothing can be written."""
         open_folder(self.folder, advice="give --store a folder that can be written")
-        if not (self.folder / _MARK).exists():
-            if any(self.folder.iterdir()) and not (self.folder / _CELLS).is_dir():
+        mark = self.folder / _MARK
+        if not mark.exists():
+            others = any(not path.name.startswith(".") for path in self.folder.iterdir())
+            if others and not (self.folder / _CELLS).is_dir() and not mark.exists():
                 raise BadInput(f"{self.folder} holds other files; give --store a folder of its own")
-            write_text(self.folder / _MARK, json.dumps({"format": FORMAT}) + "\n")
+            write_text(mark, json.dumps({"format": FORMAT}) + "\n")
         open_folder(self.folder / _CELLS)
         for file in self.folder.rglob(".*.tmp"):  # left by runs that were killed
-            if time.time() - file.stat().st_mtime > _LEFT_OVER:
+            stamp = stamp_of(file)  # None where its run has just renamed it
+            if stamp and time.time_ns() - stamp.mtime_ns > _LEFT_OVER:
                 file.unlink(missing_ok=True)
 
     def path(self, key: str) -> Path:
