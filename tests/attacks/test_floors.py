@@ -65,6 +65,7 @@ FLOORS = {
     "jsma both ways": Floor({"name": "jsma", "preset": "quick"}, 1.0, 9),
     "strattack": Floor({"name": "strattack", "preset": "quick"}, 1.0, 7),
     "sparse_evo": Floor({"name": "sparse_evo", "queries": 300}, 1.0, 13),
+    "pointwise": Floor({"name": "pointwise", "preset": "quick"}, 1.0, 12),
     "sa_moo": Floor({"name": "sa_moo", "k": 50, "queries": 300}, 0.75, 30),
 }
 
@@ -107,6 +108,7 @@ DIGITS: dict[str, tuple[dict[str, Any], float]] = {  # mean of the elements need
     "corner_search": ({"name": "corner_search", "preset": "quick"}, 4.6),
     "jsma": ({"name": "jsma", "preset": "quick"}, 3.6),
     "sparse_rs": ({"name": "sparse_rs", "k": "smallest", "queries": 120, "rounds": 6}, 2.7),
+    "pointwise": ({"name": "pointwise", "preset": "quick"}, 3.2),
 }
 
 

@@ -18,6 +18,7 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
     "hopskipjump": {"queries": 150, "samples": 10, "tries": 20},
     "homotopy": {"rounds": 12, "steps": 6},
     "pinprick": {"max_forwards": 60},
+    "pointwise": {"tries": 40},
     "sa_moo": {"k": 5, "queries": 60},
     "sapf": {
         "k": 12,
@@ -174,6 +175,7 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "max_backwards": 30,
         "unit": "pixels",
     },
+    "pointwise in pixels": {"name": "pointwise", "tries": 20, "queries": 60, "unit": "pixels"},
     "sa_moo with a real population": {
         "name": "sa_moo",
         "k": 12,

@@ -24,6 +24,7 @@ from pinprick.attacks.pdpgd import PDPGD
 from pinprick.attacks.pgd import PGD
 from pinprick.attacks.pgd0 import PGD0
 from pinprick.attacks.pinprick import Pinprick
+from pinprick.attacks.pointwise import Pointwise
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.attacks.sa_moo import SAMOO
 from pinprick.attacks.sapf import SAPF
@@ -82,6 +83,7 @@ ATTACKS: dict[str, type[Attack]] = {
         SAMOO,
         # by classes alone
         SparseEvo,
+        Pointwise,
         HopSkipJump,
     )
 }
@@ -129,6 +131,7 @@ __all__ = [
     "HopSkipJump",
     "OnePixel",
     "Pinprick",
+    "Pointwise",
     "SigmaZero",
     "SparseEvo",
     "SparseFool",

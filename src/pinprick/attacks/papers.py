@@ -270,6 +270,13 @@ PAPERS = {
         2022,
         "2202.00091",
     ),
+    "pointwise": Paper(
+        "Lukas Schott, Jonas Rauber, Matthias Bethge, Wieland Brendel",
+        "Towards the First Adversarially Robust Neural Network Model on {MNIST}",
+        _ICLR,
+        2019,
+        "1805.09190",
+    ),
     "hopskipjump": Paper(
         "Jianbo Chen, Michael I. Jordan, Martin J. Wainwright",
         "{HopSkipJumpAttack}: A Query-Efficient Decision-Based Attack",
