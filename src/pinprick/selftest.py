@@ -61,6 +61,7 @@ FACTORS = {  # one line per attack that seeks the fewest elements or pixels
     "jsma": Factor(leave=1.3, reach=1.4),
     "pdpgd": Factor(leave=5.0, reach=5.0),  # as published; prox="l0_exact" comes near 1
     "pinprick": Factor(leave=1.0, reach=1.1),
+    "pixle": Factor(leave=math.inf, reach=math.inf),  # its colours are those of the image
     "pointwise": Factor(leave=2.5, reach=2.5),
     "sigma_zero": Factor(leave=1.3, reach=1.3),
     "sparse_evo": Factor(leave=2.5, reach=2.5),

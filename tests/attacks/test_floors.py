@@ -66,6 +66,7 @@ FLOORS = {
     "strattack": Floor({"name": "strattack", "preset": "quick"}, 1.0, 7),
     "sparse_evo": Floor({"name": "sparse_evo", "queries": 300}, 1.0, 13),
     "pointwise": Floor({"name": "pointwise", "preset": "quick"}, 1.0, 12),
+    "pixle": Floor({"name": "pixle"}, 1.0, 98),
     "sa_moo": Floor({"name": "sa_moo", "k": 50, "queries": 300}, 0.75, 30),
 }
 
@@ -109,6 +110,7 @@ DIGITS: dict[str, tuple[dict[str, Any], float]] = {  # mean of the elements need
     "jsma": ({"name": "jsma", "preset": "quick"}, 3.6),
     "sparse_rs": ({"name": "sparse_rs", "k": "smallest", "queries": 120, "rounds": 6}, 2.7),
     "pointwise": ({"name": "pointwise", "preset": "quick"}, 3.2),
+    "pixle": ({"name": "pixle"}, 20.5),
 }
 
 

@@ -18,6 +18,7 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
     "hopskipjump": {"queries": 150, "samples": 10, "tries": 20},
     "homotopy": {"rounds": 12, "steps": 6},
     "pinprick": {"max_forwards": 60},
+    "pixle": {"rounds": 10, "tries": 4, "least_side": 1, "most_side": 3},
     "pointwise": {"tries": 40},
     "sa_moo": {"k": 5, "queries": 60},
     "sapf": {
@@ -175,6 +176,14 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "max_backwards": 30,
         "unit": "pixels",
     },
+    "pixle to similar colours": {
+        "name": "pixle",
+        "rounds": 20,
+        "tries": 1,
+        "most_side": 4,
+        "mapping": "similarity",
+    },
+    "pixle to other colours": {"name": "pixle", "rounds": 8, "tries": 3, "mapping": "distance"},
     "pointwise in pixels": {"name": "pointwise", "tries": 20, "queries": 60, "unit": "pixels"},
     "sa_moo with a real population": {
         "name": "sa_moo",

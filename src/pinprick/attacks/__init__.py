@@ -24,6 +24,7 @@ from pinprick.attacks.pdpgd import PDPGD
 from pinprick.attacks.pgd import PGD
 from pinprick.attacks.pgd0 import PGD0
 from pinprick.attacks.pinprick import Pinprick
+from pinprick.attacks.pixle import Pixle
 from pinprick.attacks.pointwise import Pointwise
 from pinprick.attacks.rfgsm import RFGSM
 from pinprick.attacks.sa_moo import SAMOO
@@ -81,6 +82,7 @@ ATTACKS: dict[str, type[Attack]] = {
         SparseRS,
         OnePixel,
         SAMOO,
+        Pixle,
         # by classes alone
         SparseEvo,
         Pointwise,
@@ -131,6 +133,7 @@ __all__ = [
     "HopSkipJump",
     "OnePixel",
     "Pinprick",
+    "Pixle",
     "Pointwise",
     "SigmaZero",
     "SparseEvo",

@@ -270,6 +270,13 @@ PAPERS = {
         2022,
         "2202.00091",
     ),
+    "pixle": Paper(
+        "Jary Pomponi, Simone Scardapane, Aurelio Uncini",
+        "{Pixle}: A Fast and Effective Black-Box Attack Based on Rearranging Pixels",
+        "International Joint Conference on Neural Networks",
+        2022,
+        "2202.02236",
+    ),
     "pointwise": Paper(
         "Lukas Schott, Jonas Rauber, Matthias Bethge, Wieland Brendel",
         "Towards the First Adversarially Robust Neural Network Model on {MNIST}",
