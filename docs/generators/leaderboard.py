@@ -1,10 +1,15 @@
 """The measured blocks of docs/results/leaderboard.md, from two stores under results/."""
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 
 from generators import model_cards
+from pinprick.attacks.build import describe
+from pinprick.bench.cell import canonical
+from pinprick.bench.plan_file import read_plan
 from pinprick.bench.store import Store
 from pinprick.metrics.unit import Unit
 from pinprick.report.docs_leaderboard import (
@@ -20,6 +25,10 @@ from pinprick.report.leaderboard import Group
 
 ROOT = Path(__file__).parents[2]
 LEADERBOARD, ATTACKBENCH = ROOT / "results" / "leaderboard", ROOT / "results" / "attackbench"
+PLANS: dict[Unit, Path] = {
+    "elements": ROOT / "plans" / "leaderboard.toml",
+    "pixels": ROOT / "plans" / "leaderboard_pixels.toml",
+}
 FIGURE = ROOT / "docs" / "images" / "leaderboard.png"
 NOT_MEASURED = "Not measured."
 
@@ -42,6 +51,38 @@ def origin(store: Path) -> str:
         f"Rows: `{name}`, {len(about)} cells, {rows} rows; {devices}; torch {torch}; "
         f"commit {commits}."
     )
+
+
+@cache
+def all_attacks() -> dict[Unit, dict[str, Group]]:
+    rows, cells = Store(LEADERBOARD).rows_and_cells()
+    return {unit: boards(rows, cells, unit, all_attacks=True) for unit in UNITS}
+
+
+def not_run() -> str:
+    """The attacks of the plans that lack models, and how many of them they have."""
+    images: Counter[tuple[str, str, str]] = Counter()
+    for cell, _ in Store(LEADERBOARD).cells().values():
+        images[canonical(cell.attack), cell.model, cell.data] += len(cell)
+    most: dict[tuple[str, str], int] = {}
+    for (_, *task), count in images.items():
+        most[task[0], task[1]] = max(count, most.get((task[0], task[1]), 0))
+    sentences = []
+    for unit, path in PLANS.items():
+        products = read_plan(path).products
+        lacking: dict[str, int] = {}
+        for attack in products[0].attacks:
+            plain = canonical(describe(attack))
+            tasks = [task for one in products for task in product(one.models, one.data)]
+            whole = [task for task in tasks if images[plain, *task] == most.get(task, -1)]
+            if len(whole) < len(tasks):
+                effort = getattr(attack, "effort", "") if attack.card.name == "pinprick" else ""
+                name = " ".join(filter(None, (attack.card.name, effort)))
+                lacking[name] = len(whole)
+        if lacking:
+            names = ", ".join(f"`{name}` {count}" for name, count in lacking.items())
+            sentences.append(f"Not complete in {unit}, with models of {len(tasks)}: {names}.")
+    return " ".join(sentences) or "All of them are complete."
 
 
 def not_measured() -> str:
@@ -70,13 +111,14 @@ def _if_there(store: Path, block: Callable[[], str]) -> str:
 
 
 _BLOCKS: dict[str, Callable[[], str]] = {
-    "answer": lambda: answer(by_unit()),
+    "answer": lambda: answer(by_unit(), all_attacks()["pixels"]),
     "attacks in elements": lambda: attack_table(by_unit()["elements"]),
     "attacks in pixels": lambda: attack_table(by_unit()["pixels"]),
-    "models in elements": lambda: model_table(by_unit()["elements"]),
-    "models in pixels": lambda: model_table(by_unit()["pixels"]),
+    "models in elements": lambda: model_table(all_attacks()["elements"]),
+    "models in pixels": lambda: model_table(all_attacks()["pixels"]),
     "rows": lambda: origin(LEADERBOARD),
     "not measured": not_measured,
+    "not run": not_run,
 }
 PAGES = {
     "docs/results/leaderboard.md": {

@@ -46,6 +46,11 @@ def test_a_board_has_no_attack_of_the_other_unit_where_both_were_run() -> None:
     assert colour["one"].optimality.value == pytest.approx(1 - (3 + 2) / (5 + 2))
 
 
+def test_models_are_under_the_worst_case_of_attacks_in_both_units() -> None:
+    found = boards(*STORE, "pixels", all_attacks=True)["cifar10"]
+    assert len(found.stated) == 3
+
+
 def test_tables_have_a_column_per_dataset_and_the_mean_over_them() -> None:
     head, _, first, second = attack_table(boards(*STORE, "pixels")).splitlines()
     assert head == "| attack | cifar10 | mnist | mean | passes | coverage |"
@@ -75,10 +80,11 @@ def test_models_are_listed_with_the_number_of_attacks_they_are_under() -> None:
 
 
 def test_the_answer_names_the_best_attacks_and_models() -> None:
-    text = answer({unit: boards(*STORE, unit) for unit in ("elements", "pixels")})
+    every = boards(*STORE, "pixels", all_attacks=True)
+    text = answer({unit: boards(*STORE, unit) for unit in ("elements", "pixels")}, every)
     lines = text.splitlines()
     assert [line[:2] for line in lines] == ["1.", "2.", "3.", "4.", "5."]
-    assert "Highest mean optimality in elements: `both` (1.000), `one`" in lines[0]
+    assert "of the 2 attacks that are complete on all data: `both` (1.000), `one`" in lines[0]
     assert lines[3].endswith("on every dataset: `both`.")
     assert "cifar10 `net` 0.0 %" in lines[4]
 

@@ -35,11 +35,22 @@ PUBLISHED = {
 }
 
 
-def boards(rows: "pl.LazyFrame", cells: "pl.DataFrame", unit: Unit) -> dict[str, Group]:
-    """The board of each dataset; ``Store.rows_and_cells`` gives rows and cells."""
+def boards(
+    rows: "pl.LazyFrame", cells: "pl.DataFrame", unit: Unit, *, all_attacks: bool = False
+) -> dict[str, Group]:
+    """The board of each dataset.
+
+    Args:
+        rows: The rows of a store.
+        cells: Its cells; ``Store.rows_and_cells`` gives both.
+        unit: What is counted.
+        all_attacks: Whether attacks that count the other unit are on the board, too; the worst case
+            for a model is over all of them.
+    """
     found = {}
     for data in sorted(set(cells["data"])):
-        mine = _in_unit(cells.filter(cells["data"] == data), unit)
+        mine = cells.filter(cells["data"] == data)
+        mine = mine if all_attacks else _in_unit(mine, unit)
         board = leaderboard(rows, mine, unit=unit, trapezoid=True)
         found[dataset_name(data)] = board.groups[0]
     return found
@@ -86,13 +97,13 @@ def model_table(found: Boards) -> str:
     return _markdown(["data", "rank", "model", "clean", *ks, "images", "attacks"], rows)
 
 
-def answer(by_unit: Mapping[Unit, Boards]) -> str:
-    """The answer in five lines."""
+def answer(by_unit: Mapping[Unit, Boards], models: Boards) -> str:
+    """The answer in five lines; ``models`` are boards in pixels with all attacks."""
     lines = [_best_attacks(unit, found) for unit, found in by_unit.items()]
     elements = by_unit["elements"]
     lines.append(_cheapest(elements))
     lines.append(_first_everywhere(elements))
-    lines.append(_models(by_unit["pixels"]))
+    lines.append(_models(models))
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
 
 
@@ -203,8 +214,11 @@ def _coverage(own: Mapping[str, AttackLine], found: Boards) -> str:
 def _best_attacks(unit: Unit, found: Boards) -> str:
     lines = _by_attack(found)
     means = {name: mean_optimality(own, found) for name, own in lines.items()}
-    best = [f"`{name}` ({mean:.3f})" for name, mean in means.items() if not math.isnan(mean)][:3]
-    return f"Highest mean optimality in {unit}: {', '.join(best) or 'no attack is complete'}."
+    best = [f"`{name}` ({mean:.3f})" for name, mean in means.items() if not math.isnan(mean)]
+    return (
+        f"Highest mean optimality in {unit}, of the {len(best)} attacks that are complete on all "
+        f"data: {', '.join(best[:3]) or 'none'}."
+    )
 
 
 def _cheapest(found: Boards) -> str:
