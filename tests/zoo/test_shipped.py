@@ -1,5 +1,7 @@
 """Shipped models: what lies in the folder can be loaded, and says of itself what its card says."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,15 @@ def test_a_shipped_model_knows_real_pictures() -> None:
 
 def test_the_shipped_models_are_small() -> None:
     assert sum(file.stat().st_size for file in shipped.FOLDER.rglob("*.*")) < 4e6
+
+
+@pytest.mark.slow
+def test_a_shipped_model_loads_without_the_compiler_of_torch() -> None:
+    """Its import takes longer than all else."""
+    code = (
+        "import sys; from pinprick import load_model\n"
+        "load_model('pinprick:cifar10_resnet20'); load_model('pinprick:mnist_cnn')\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr

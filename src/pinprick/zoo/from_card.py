@@ -20,6 +20,8 @@ from pinprick.zoo.safe_loading import name_list
 from pinprick.zoo.weights import State, from_stored
 
 _WRAPPERS = ("module.", "_orig_mod.")  # of DataParallel and of torch.compile
+_DRAWS = (torch.Tensor.normal_, torch.Tensor.uniform_)
+_FEW_ELEMENTS = 3 * 64 * 64  # images this small go through any network at once
 _MAX_ELEMENTS = 3 * 1024 * 1024  # of an image on which a network is tried on the CPU
 
 OTHER_NETS = (
@@ -159,6 +161,8 @@ class _MetaWeights(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if func is torch.empty:  # every layer makes its weights with it
             kwargs["device"] = "meta"
+        if func in _DRAWS and args[0].is_meta:  # has no values; torch would load its compiler
+            return args[0]
         return func(*args, **kwargs)
 
 
@@ -174,15 +178,18 @@ def build_on_meta(make: Callable[[], nn.Module]) -> nn.Module | None:
 def check_forward(net: nn.Module, on_meta: nn.Module | None, card: ModelCard) -> None:
     """Raise ``BadInput`` unless the network gives a score per class for an image of the card.
 
-    The network ``on_meta`` is tried first, which costs next to nothing. Where that fails, the
-    network itself is tried: some compute with the values of their weights.
+    For large images the network ``on_meta`` is tried first, which needs no memory. Where that
+    fails, and for small images, the network itself is tried. The first pass on the meta device
+    takes over a second, which torch needs to load its compiler.
     """
     shape = (1, card.channels, *card.size)
-    wanted = (1, len(card.classes))
-    found: tuple[int, ...] | str = (
-        wanted if on_meta is None else _output_shape(on_meta, shape, "meta")
-    )
-    if (on_meta is None or found != wanted) and shape[1] * shape[2] * shape[3] <= _MAX_ELEMENTS:
+    wanted, elements = (1, len(card.classes)), shape[1] * shape[2] * shape[3]
+    found: tuple[int, ...] | str = wanted
+    if on_meta is not None and elements > _FEW_ELEMENTS:
+        found = _output_shape(on_meta, shape, "meta")
+    if (
+        on_meta is None or elements <= _FEW_ELEMENTS or found != wanted
+    ) and elements <= _MAX_ELEMENTS:
         found = _output_shape(net, shape, "cpu")
     if found != wanted:
         size = " x ".join(map(str, shape[1:]))
