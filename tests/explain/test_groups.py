@@ -46,6 +46,16 @@ def test_agrees_with_scipy_on_random_pictures(radius: int) -> None:
         assert len(pairs) == number  # one name for one name
 
 
+def test_pixels_that_touch_at_a_corner_are_apart_without_corners() -> None:
+    generator = torch.Generator().manual_seed(0)
+    changed = torch.rand(4, 23, 17, generator=generator) < torch.tensor([0, 0.1, 0.5, 0.9]).view(
+        -1, 1, 1
+    )
+    found = connected_groups(changed, 0, corners=False)
+    assert found.count.tolist() == [ndimage.label(one)[1] for one in changed.numpy()]
+    assert (found.count[1:] > connected_groups(changed, 0).count[1:]).any()
+
+
 def test_a_long_snake_is_one_group() -> None:
     snake = torch.zeros(1, 21, 21, dtype=torch.bool)
     snake[:, ::2] = True

@@ -233,9 +233,10 @@ def test_every_pass_is_counted(curved: Classifier, images: Tensor) -> None:
     pixels = 5
     ends, families, stages = 2, 5, pixels - 1
     path = explained[5].path_steps
-    wanted = ends + 2**pixels + 2 * pixels + stages + families + pixels + path
+    saliency = 1
+    wanted = ends + 2**pixels + 2 * pixels + stages + families + pixels + path + saliency
     assert explained[5].forwards == wanted
-    assert explained[5].backwards == 2 * path
+    assert explained[5].backwards == 2 * (path + saliency)
 
 
 def test_no_more_images_than_a_block_are_asked_about_at_a_time(
@@ -258,6 +259,7 @@ def test_a_model_without_gradients_has_no_path(curved: Classifier, images: Tenso
     assert explained.groups[0].path is None
     assert (explained.path_steps, explained.backwards) == (0, 0)
     assert math.isnan(explained.path_gap)
+    assert math.isnan(explained.saliency_overlap)
     assert explained.groups[0].shapley == explain_noise(result, curved, PIXELS)[5].groups[0].shapley
 
 

@@ -109,6 +109,10 @@ def test_totals_are_those_worked_out_by_hand(explained: tuple[Explanation, ...])
     some = [explained[row] for row in (0, 2, 4, 5)]
     labels = [group.shapley.label for one in some for group in one.groups]
     assert totals.groups.value == 5
+    assert totals.clusters.value == sum(one.clusters for one in some) / 4 > 0
+    assert totals.windows.value == sum(one.windows for one in some) / 4 > 0
+    overlaps = [one.saliency_overlap for one in some]
+    assert math.isclose(totals.saliency_overlap.value, sum(overlaps) / 4)
     assert totals.minimal.value == 0.75
     for share in totals.kinds:
         assert math.isclose(share.share.value, labels.count(share.name) / 20)
@@ -134,6 +138,17 @@ def test_totals_go_there_and_back_as_json(explained: tuple[Explanation, ...]) ->
         assert repr(Totals.from_dict(json.loads(text))) == repr(totals)
 
 
+def test_totals_written_before_clusters_were_counted_are_read(
+    explained: tuple[Explanation, ...],
+) -> None:
+    plain = add_up(explained, draws=50).to_dict()
+    for name in ("clusters", "windows", "saliency_overlap"):
+        del plain[name]
+    totals = Totals.from_dict(plain)
+    assert totals.groups.value == 5
+    assert (math.isnan(totals.clusters.value), totals.clusters.images) == (True, 0)
+
+
 def test_without_maps_and_gradients_the_rest_is_there(
     explained: tuple[Explanation, ...],
 ) -> None:
@@ -142,6 +157,7 @@ def test_without_maps_and_gradients_the_rest_is_there(
             one,
             maps=None,
             path_steps=0,
+            saliency_overlap=math.nan,
             groups=tuple(replace(group, place=None, path=None) for group in one.groups),
         )
         for one in explained
@@ -149,5 +165,6 @@ def test_without_maps_and_gradients_the_rest_is_there(
     totals = add_up(bare, draws=50)
     assert math.isnan(totals.inside.value)
     assert math.isnan(totals.path_kinds[0].share.value)
+    assert totals.saliency_overlap.images == 0
     assert totals.table.groups == 0
     assert totals.kinds == add_up(explained, draws=50).kinds

@@ -191,7 +191,7 @@ def _document(
     """Every number of the pictures so far; ``explained`` is the latest batch."""
     result, maps = explained.result, explained.true_maps
     return {
-        "format": 2,
+        "format": 3,
         "attack": result.attack,
         "model": result.model,
         **facts,

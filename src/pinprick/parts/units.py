@@ -6,11 +6,14 @@ Images have the shape (batch, channel, height, width); values per unit have (bat
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 from torch.nn import functional as F
 
 from pinprick.metrics.unit import Unit, check_unit
 from pinprick.types import Images, PerImage
+
+WINDOW = 8  # side of the windows by which GSE compares changes, in pixels
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,15 @@ class Units:
     def count(self, adv: Images, images: Images) -> PerImage:
         """How many units differ."""
         return self.changed(adv, images).sum(dim=1).float()  # half precision ends at 2048
+
+
+def count_windows(changed: Bool[Tensor, "batch height width"], side: int) -> PerImage:
+    """How many windows of ``side`` x ``side`` pixels hold a changed pixel; windows overlap.
+
+    A window is no larger than the image.
+    """
+    height, width = (min(side, length) for length in changed.shape[1:])
+    return F.max_pool2d(changed.float(), (height, width), stride=1).flatten(1).sum(dim=1)
 
 
 def take(planes: Tensor, places: Tensor) -> Tensor:

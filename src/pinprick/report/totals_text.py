@@ -27,6 +27,10 @@ def totals_text(totals: Totals) -> Iterator[str | Table]:
     yield "in brackets: 95 % intervals over images; n: number of images"
     yield f"changed pixels per image: {number(totals.pixels)}"
     yield f"groups per image: {number(totals.groups)}"
+    yield f"clusters per image, pixels that touch along their sides: {number(totals.clusters)}"
+    yield f"windows of 8 x 8 pixels with a changed pixel, per image: {number(totals.windows)}"
+    if totals.saliency_overlap.images:
+        yield f"overlap with the adversarial saliency map: {number(totals.saliency_overlap)}"
     yield f"images in which every changed pixel is needed: {percent(totals.minimal)}"
     if totals.settled.images:
         yield f"images in which polishing finished: {percent(totals.settled)}"

@@ -26,6 +26,7 @@ from pinprick.explain.noise.labels import LABELS, Kinds
 from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.explain.noise.shapley import Shapley
 from pinprick.explain.noise.spatial import Spatial
+from pinprick.explain.noise.structure import Structure
 from pinprick.explain.noise.sufficiency import Stages, Sufficiency
 from pinprick.explain.path_integral import Integral
 from pinprick.result import AttackResult
@@ -48,6 +49,7 @@ class Measured:
         stages: Model outputs as groups are added one by one.
         sufficiency: Model outputs for families of groups.
         spatial: Where the change lies on the maps; None without maps.
+        structure: How the change is laid out.
         spare: Number of pixels that can be restored, each by itself; -1 where not tested.
         forwards, backwards: Passes spent.
     """
@@ -65,6 +67,7 @@ class Measured:
     stages: Stages
     sufficiency: Sufficiency
     spatial: Spatial | None
+    structure: Structure
     spare: Counts
     forwards: Counts
     backwards: Counts
@@ -191,6 +194,9 @@ def _with_measured(explanation: Explanation, measured: Measured, i: int) -> Expl
         stages=tuple(stages),
         families=measured.sufficiency.families(i, explanation.label, explanation.rival),
         maps=None if measured.spatial is None else measured.spatial.map_test(i),
+        clusters=int(measured.structure.clusters[i]),
+        windows=int(measured.structure.windows[i]),
+        saliency_overlap=float(measured.structure.saliency_overlap[i]),
         forwards=int(measured.forwards[i]),
         backwards=int(measured.backwards[i]),
     )

@@ -25,6 +25,7 @@ from pinprick.explain.noise.labels import label_effects, undecided_labels
 from pinprick.explain.noise.settings import NoiseSettings
 from pinprick.explain.noise.shapley import shapley_values
 from pinprick.explain.noise.spatial import spatial_test
+from pinprick.explain.noise.structure import measure_structure
 from pinprick.explain.noise.sufficiency import add_one_by_one, measure_families, spare_pixels
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.numerical_noise import confirm, guarded, largest_noise
@@ -96,13 +97,13 @@ def _measure(
 ) -> Measured:
     size = result.delta.abs().sum(dim=1)
     groups = group_pixels(result, settings)
-    with_path = gives(model.access, "gradients") and settings.path_steps > 0
+    with_gradients = gives(model.access, "gradients")
     problem = Problem(
         model,
         result.images,
         guarded(result.goal, largest_noise(result), looks=3),  # one look more than in polishing
         Streams(settings.seed, result.ids),
-        gradients=with_path,
+        gradients=with_gradients,
         clean_logits=result.clean_logits,
     )
     coalitions = Coalitions(
@@ -128,7 +129,7 @@ def _measure(
     kinds = label_effects(shapley.effects, tolerance, settings.ratio, shapley.covariance)
     ablation = ablate(coalitions)
     path = None
-    if with_path:
+    if with_gradients and settings.path_steps > 0:
         steps, max_steps = settings.path_steps, settings.max_path_steps
         path = path_effects(coalitions, steps=steps, max_steps=max_steps)
     spatial = None
@@ -149,6 +150,13 @@ def _measure(
         stages=add_one_by_one(coalitions, shapley.effects),
         sufficiency=measure_families(coalitions, kinds),
         spatial=spatial,
+        structure=measure_structure(
+            problem,
+            result.adversarial,
+            rivals(result),
+            saliency=with_gradients,
+            block=coalitions.block,
+        ),
         spare=spare_pixels(coalitions, result.success, settings.max_spare),
         forwards=problem.tally.forwards,
         backwards=problem.tally.backwards,

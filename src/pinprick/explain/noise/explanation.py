@@ -205,6 +205,10 @@ class Explanation:
         stages: The model's outputs for the clean image and after each group in this order.
         families: Sufficiency and necessity; empty if no pixel changed.
         maps: Where the change lies; None without maps.
+        clusters: Number of clusters of changed pixels, which touch along their sides.
+        windows: Number of windows of 8 x 8 pixels that hold a changed pixel.
+        saliency_overlap: Share of the change on the adversarial saliency map; see
+            ``pinprick.explain.noise.structure``. NaN without gradients, or where the map is zero.
         forwards, backwards: Passes that the explanation took.
     """
 
@@ -244,6 +248,9 @@ class Explanation:
     stages: tuple[ModelOutput, ...]
     families: tuple[Family, ...] = ()
     maps: MapTest | None = None
+    clusters: int = 0
+    windows: int = 0
+    saliency_overlap: float = math.nan
     forwards: int = 0
     backwards: int = 0
 

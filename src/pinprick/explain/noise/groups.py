@@ -52,13 +52,16 @@ class Groups:
         return sums[:, 1:]
 
 
-def connected_groups(changed: Changed, radius: int) -> Groups:
-    """The connected groups of ``changed`` pixels after dilation by ``radius``."""
+def connected_groups(changed: Changed, radius: int, *, corners: bool = True) -> Groups:
+    """The connected groups of ``changed`` pixels after dilation by ``radius``.
+
+    Without ``corners``, pixels touch along their sides only: each has 4 neighbours, not 8.
+    """
     dilated = changed
     if radius:
         wide = 2 * radius + 1
         dilated = F.max_pool2d(changed.float(), wide, stride=1, padding=radius) > 0
-    return number_in_order(_first_pixel(dilated), changed)
+    return number_in_order(_first_pixel(dilated, corners=corners), changed)
 
 
 def single_pixels(changed: Changed) -> Groups:
@@ -84,14 +87,18 @@ def number_in_order(name: Index, changed: Changed) -> Groups:
     return Groups(torch.where(changed, number, -1), opens.sum(dim=1))
 
 
-def _first_pixel(dilated: Changed) -> Index:
+def _first_pixel(dilated: Changed, *, corners: bool) -> Index:
     """The index of the first pixel of each pixel's component; its own index outside."""
     batch, height, width = dilated.shape
     pixel = torch.arange(height * width, device=dilated.device).view(1, height, width)
     far = float(height * width)
     least = torch.where(dilated, pixel, far).double()
+    reaches = [(3, 3)] if corners else [(3, 1), (1, 3)]
     while True:
-        near = -F.max_pool2d(-least, 3, stride=1, padding=1)
+        near = least
+        for tall, wide in reaches:
+            pooled = F.max_pool2d(-least, (tall, wide), stride=1, padding=(tall // 2, wide // 2))
+            near = torch.minimum(near, -pooled)
         near = torch.where(dilated, near, far)
         flat = torch.cat([near.flatten(1), near.new_full((batch, 1), far)], dim=1)
         leap = flat.gather(1, near.flatten(1).long()).view_as(near)  # what that pixel points to

@@ -21,6 +21,8 @@ from pinprick.explain.noise.sufficiency import FAMILIES
 from pinprick.json_text import from_plain, to_plain
 
 STRICT = ("obscuring", "leading")
+_LATER = ("clusters", "windows", "saliency_overlap")  # fields that older files lack
+_UNKNOWN = to_plain(Estimate(value=math.nan, low=math.nan, high=math.nan, images=0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +74,8 @@ class Totals:
         inside_excess: Mean difference between the two.
         inside_significant: Share of images with p < 0.05.
         true_lift, adversarial_lift, control_lift: Mean lifts on the three maps; 1 by chance.
+        clusters, windows: Mean number of clusters of changed pixels, and of windows that hold one.
+        saliency_overlap: Mean share of the change on the adversarial saliency map.
         no_true_map, no_adversarial_map: Number of images whose map is zero; left out above.
         largest_error: Largest standard error of any Shapley value, as a share of ``margin``.
         forwards, backwards: Mean passes per explanation.
@@ -103,6 +107,9 @@ class Totals:
     true_lift: Estimate
     adversarial_lift: Estimate
     control_lift: Estimate
+    clusters: Estimate
+    windows: Estimate
+    saliency_overlap: Estimate
     no_true_map: int
     no_adversarial_map: int
     largest_error: float
@@ -116,8 +123,8 @@ class Totals:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Totals":
-        """The totals that ``to_dict`` wrote."""
-        return from_plain(cls, data)
+        """The totals that ``to_dict`` wrote, also before it had the fields of ``_LATER``."""
+        return from_plain(cls, {name: _UNKNOWN for name in _LATER} | data)
 
 
 def add_up(explanations: Sequence[Explanation], *, draws: int = 2000, seed: int = 0) -> Totals:
@@ -159,6 +166,9 @@ def add_up(explanations: Sequence[Explanation], *, draws: int = 2000, seed: int 
         true_lift=boot.mean([test.true_lift for test in with_true_map]),
         adversarial_lift=boot.mean(_finite([test.adversarial_lift for test in tests])),
         control_lift=boot.mean(_finite([test.control_lift for test in tests])),
+        clusters=boot.mean([float(one.clusters) for one in explained]),
+        windows=boot.mean([float(one.windows) for one in explained]),
+        saliency_overlap=boot.mean(_finite([one.saliency_overlap for one in explained])),
         no_true_map=sum(test.no_true_map for test in tests),
         no_adversarial_map=sum(test.no_adversarial_map for test in tests),
         largest_error=max((one.largest_error for one in explained), default=0.0),
