@@ -57,6 +57,7 @@ FACTORS = {  # one line per attack that seeks the fewest elements or pixels
     "fmn": Factor(leave=1.25, reach=1.25),
     "greedy": Factor(leave=1.05, reach=1.25),
     "greedyfool": Factor(leave=1.25, reach=1.4),
+    "gse": Factor(leave=math.inf, reach=math.inf),  # its regions grow over all of so small an image
     "homotopy": Factor(leave=1.25, reach=1.25),
     "jsma": Factor(leave=1.3, reach=1.4),
     "pdpgd": Factor(leave=5.0, reach=5.0),  # as published; prox="l0_exact" comes near 1

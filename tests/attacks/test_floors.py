@@ -64,6 +64,7 @@ FLOORS = {
     "jsma": Floor({"name": "jsma"}, 1.0, 11),
     "jsma both ways": Floor({"name": "jsma", "preset": "quick"}, 1.0, 9),
     "strattack": Floor({"name": "strattack", "preset": "quick"}, 1.0, 7),
+    "gse": Floor({"name": "gse", "preset": "quick"}, 1.0, 215),  # 203; it changes whole regions
     "sparse_evo": Floor({"name": "sparse_evo", "queries": 300}, 1.0, 13),
     "pointwise": Floor({"name": "pointwise", "preset": "quick"}, 1.0, 12),
     "pixle": Floor({"name": "pixle"}, 1.0, 98),

@@ -16,6 +16,7 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
     "pgd0": {"k": 3, "steps": 10, "restarts": 2},
     "greedyfool": {"steps": 30, "trials": 6},
     "hopskipjump": {"queries": 150, "samples": 10, "tries": 20},
+    "gse": {"steps": 15, "searches": 4, "freeze_after": 6, "step_size": 0.05, "mu": 0.1},
     "homotopy": {"rounds": 12, "steps": 6},
     "pinprick": {"max_forwards": 60},
     "pixle": {"rounds": 10, "tries": 4, "least_side": 1, "most_side": 3},

@@ -12,6 +12,7 @@ from pinprick.attacks.fgsm import FGSM
 from pinprick.attacks.fmn import FMN
 from pinprick.attacks.greedy import Greedy
 from pinprick.attacks.greedyfool import GreedyFool
+from pinprick.attacks.gse import GSE
 from pinprick.attacks.homotopy import Homotopy
 from pinprick.attacks.hopskipjump import HopSkipJump
 from pinprick.attacks.ifgsm import IFGSM
@@ -69,6 +70,7 @@ ATTACKS: dict[str, type[Attack]] = {
         PDPGD,
         CWL0,
         StrAttack,
+        GSE,
         WIFGSMPrinted,
         WIFGSM,
         Pinprick,
@@ -108,6 +110,7 @@ __all__ = [
     "DIFGSM",
     "FGSM",
     "FMN",
+    "GSE",
     "IFGSM",
     "JSMA",
     "LBFGS",

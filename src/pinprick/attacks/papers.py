@@ -200,6 +200,13 @@ PAPERS = {
         "2106.01538",
         journal=True,
     ),
+    "gse": Paper(
+        "Shpresim Sadiku, Moritz Wagner, Sebastian Pokutta",
+        "{GSE}: Group-wise Sparse and Explainable Adversarial Attacks",
+        _ICLR,
+        2025,
+        "2311.17434",
+    ),
     "strattack": Paper(
         "Kaidi Xu, Sijia Liu, Pu Zhao, Pin-Yu Chen, Huan Zhang, Quanfu Fan, Deniz Erdogmus, "
         "Yanzhi Wang, Xue Lin",
