@@ -52,6 +52,7 @@ class Factor(NamedTuple):
 
 FACTORS = {  # one line per attack that seeks the fewest elements or pixels
     "auto": Factor(leave=1.05, reach=1.1),
+    "brendel_bethge": Factor(leave=1.1, reach=1.2),
     "corner_search": Factor(leave=1.6, reach=2.0),
     "cw_l0": Factor(leave=1.25, reach=1.25),
     "fmn": Factor(leave=1.25, reach=1.25),

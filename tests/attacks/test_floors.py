@@ -65,6 +65,7 @@ FLOORS = {
     "jsma both ways": Floor({"name": "jsma", "preset": "quick"}, 1.0, 9),
     "strattack": Floor({"name": "strattack", "preset": "quick"}, 1.0, 7),
     "gse": Floor({"name": "gse", "preset": "quick"}, 1.0, 215),  # 203; it changes whole regions
+    "brendel_bethge": Floor({"name": "brendel_bethge", "steps": 100}, 1.0, 7),
     "sparse_evo": Floor({"name": "sparse_evo", "queries": 300}, 1.0, 13),
     "pointwise": Floor({"name": "pointwise", "preset": "quick"}, 1.0, 12),
     "pixle": Floor({"name": "pixle"}, 1.0, 98),
@@ -103,6 +104,7 @@ DIGITS: dict[str, tuple[dict[str, Any], float]] = {  # mean of the elements need
     "pdpgd by powers": ({"name": "pdpgd", "steps": 200, "prox": "l2/3"}, 3.7),
     "cw_l0": ({"name": "cw_l0", "preset": "quick"}, 3.2),
     "strattack": ({"name": "strattack", "preset": "quick"}, 3.1),
+    "brendel_bethge": ({"name": "brendel_bethge", "steps": 100}, 2.5),
     "pinprick": ({"name": "pinprick", "effort": "fast"}, 2.5),
     "pgd0": ({"name": "pgd0", "k": "smallest", "steps": 30, "restarts": 1, "step_size": 0.5}, 3.0),
     "sparse_pgd": ({"name": "sparse_pgd", "k": "smallest", "steps": 30, "rounds": 8}, 2.7),

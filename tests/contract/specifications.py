@@ -6,6 +6,7 @@ from pinprick import ATTACKS
 
 QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the defaults take seconds
     "auto": {"budgets": [2, 4], "effort": "fast", "steps": 8, "queries": 20},
+    "brendel_bethge": {"steps": 20},
     "brusle": {"k": 3, "queries": 40},
     "cw_l0": {"steps": 10, "lr": 0.2, "weight": 1.0, "last_weight": 8.0, "max_passes": 60},
     "cw_l2": {"steps": 15, "searches": 3, "lr": 0.1, "weight": 1.0},

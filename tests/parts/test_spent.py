@@ -11,7 +11,7 @@ from pinprick.types import Images, Logits
 
 LONG = (  # 100 passes and more
     *("cw_l0", "cw_l2", "sapf", "strattack", "corner_search", "fmn", "sigma_zero"),
-    *("homotopy", "pinprick", "wifgsm", "auto", "pgd0", "sparse_pgd", "gse"),
+    *("homotopy", "pinprick", "wifgsm", "auto", "pgd0", "sparse_pgd", "gse", "brendel_bethge"),
 )
 SMALLEST = ("pgd0", "sparse_pgd")  # which are through with a fixed k at once
 

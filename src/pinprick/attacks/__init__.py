@@ -1,6 +1,7 @@
 """All attacks, by name. To add one: write its file, then add its line here."""
 
 from pinprick.attacks.auto import Auto
+from pinprick.attacks.brendel_bethge import BrendelBethge
 from pinprick.attacks.brusle import BruSLe
 from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.corner_search import CornerSearch
@@ -68,6 +69,7 @@ ATTACKS: dict[str, type[Attack]] = {
         FMN,
         VFGA,
         PDPGD,
+        BrendelBethge,
         CWL0,
         StrAttack,
         GSE,
@@ -126,6 +128,7 @@ __all__ = [
     "WIFGSM",
     "Attack",
     "Auto",
+    "BrendelBethge",
     "BruSLe",
     "Card",
     "CornerSearch",

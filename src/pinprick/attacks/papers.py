@@ -207,6 +207,13 @@ PAPERS = {
         2025,
         "2311.17434",
     ),
+    "brendel_bethge": Paper(
+        "Wieland Brendel, Jonas Rauber, Matthias Kümmerer, Ivan Ustyuzhaninov, Matthias Bethge",
+        "Accurate, Reliable and Fast Robustness Evaluation",
+        _NEURIPS,
+        2019,
+        "1907.01003",
+    ),
     "strattack": Paper(
         "Kaidi Xu, Sijia Liu, Pu Zhao, Pin-Yu Chen, Huan Zhang, Quanfu Fan, Deniz Erdogmus, "
         "Yanzhi Wang, Xue Lin",
