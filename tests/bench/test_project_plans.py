@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from bench.cells import CELL, ORIGIN, cell_with
+from pinprick.attacks import ATTACKS
 from pinprick.attacks.build import build
 from pinprick.attacks.pinprick import attack as pinprick
 from pinprick.attacks.pinprick.plan import Stage, stages
@@ -18,6 +19,7 @@ from pinprick.bench.store import Store
 from pinprick.problem import Problem
 
 ROOT = Path(__file__).parents[2]
+NOT_RANKED = {"egs_tssa"}  # a generator serves one model
 
 
 @pytest.fixture
@@ -133,3 +135,9 @@ def test_an_ablation_leaves_out_one_part(
     assert all(map(expected, seen))
     assert not all(map(expected, whole))
     assert vars(pinprick)["stages"] is stages
+
+
+def test_every_sparse_attack_is_on_the_leaderboard() -> None:
+    plan = tomllib.loads((ROOT / "plans/leaderboard.toml").read_text(encoding="utf-8"))
+    sparse = {name for name, attack in ATTACKS.items() if attack.card.norm == "l0"}
+    assert {attack["name"] for attack in plan["attacks"]} == sparse - NOT_RANKED
