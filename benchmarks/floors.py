@@ -37,7 +37,7 @@ FLOORS = (
     Floor({"name": "greedy"}, 30, 73.1),
     Floor({"name": "sparsefool"}, 29, 23.6),
     Floor({"name": "sparsefool", "lam": 1.0}, 27, 17.3),
-    Floor({"name": "greedyfool"}, 30, 22.1),
+    Floor({"name": "greedyfool"}, 30, 21.7),
     Floor({"name": "homotopy"}, 30, 11.9),
     Floor({"name": "sigma_zero", "steps": 200}, 30, 10.7),
     Floor({"name": "fmn", "steps": 200}, 30, 8.4),

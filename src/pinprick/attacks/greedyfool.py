@@ -10,7 +10,7 @@ NeurIPS 2020.
 until ``x + d`` fools; then ``reduce_pixels`` restores what is not needed. ``weight`` says where a
 change hides (``hiding_weights``). Below ``eps = 128/255`` the pixels of M may be chosen again, and
 step t chooses t of them, since single ones would take too long. One forward and one backward pass
-per step, and at most ten forward passes per pixel in the second stage.
+per step, and at most fifteen forward passes per pixel in the second stage.
 """
 
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ Distortion = Literal["none", "hill", "sigma"]
 _GREY = (0.299, 0.587, 0.114)  # how much red, green and blue count for brightness
 _HIGH_PASS = ((-1.0, 2.0, -1.0), (2.0, -4.0, 2.0), (-1.0, 2.0, -1.0))  # KB
 _PIXELS = Units("pixels")
-_TENTHS = 10
+_SCALES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.6, 2.0, 3.0, 5.0)
 _AT_ONCE = 5  # scales per forward pass, to save memory
 _BOOST_BELOW = 128 / 255
 
@@ -59,14 +59,16 @@ class GreedyFool(Attack):
         targeted=True,
         masked=True,
         paper="arXiv:2010.13773",
-        revision=2,
+        revision=3,
         differences=(
             "The paper's distortion map comes from a network trained on ImageNet; a formula "
             "stands in for it. An image without structure has weight 1 everywhere.",
             "The weight is averaged over 3 x 3 pixels; the authors' code averages along the "
             "rows of the flattened image, across their ends.",
-            "The scales of the second stage are tenths of `eps`; the authors' are multiples of "
-            "`eps / 10` in whole levels of the 8-bit grid, 0 among them.",
+            "The scales of the second stage are tenths of `eps`, then 1.25, 1.6, 2, 3 and 5 times "
+            "`eps`, clipped. The authors' are multiples of `eps / 10` in whole levels of the 8-bit "
+            "grid, from 0 to about 1.08 times `eps`.",
+            "Two changed pixels may become one; the authors' code leaves them.",
             "Targets come with the margin of the goal; the paper describes them, the published "
             "code leaves them out.",
             "The label left is that of the goal.",
@@ -81,7 +83,7 @@ class GreedyFool(Attack):
     distortion: Distortion = "none"
 
     def facts(self) -> Card:
-        forwards = self.steps + 1 + _TENTHS * self.trials
+        forwards = self.steps + 1 + len(_SCALES) * self.trials
         return replace(self.card, max_forwards=forwards, max_backwards=self.steps)
 
     def __call__(self, problem: Problem) -> Images:
@@ -198,10 +200,11 @@ def reduce_pixels(problem: Problem, adv: Images, eps: float, trials: int) -> Ima
 
         candidate(a) = clip(x + a * eps * d / |d|_inf),    d: the change without that pixel
 
-    for a = 0.1, 0.2, ..., 1. The smallest ``a`` that fools is kept with its scale, and pixels are
-    ordered again. Where none fools, the pixel stays and the next one is tried. An image is done
-    once its last pixel was tried, or when one pixel is left. At most ten forward passes per pixel.
-    ``trials`` bounds the number of pixels that are tried.
+    for a = 0.1, 0.2, ..., 1 and five more up to 5. With a above 1 the values of the largest change
+    stay at ``eps`` and the others catch up. The smallest ``a`` that fools is kept with its scale,
+    and pixels are ordered again. Where none fools, the pixel stays and the next one is tried. An
+    image is done once its last pixel was tried, or when one pixel is left. At most fifteen forward
+    passes per pixel. ``trials`` bounds the number of pixels that are tried.
     """
     adv = adv.clone()
     rows = torch.arange(len(adv), device=adv.device)  # images with pixels still to be tried
@@ -235,12 +238,12 @@ def _smallest_scale(problem: Problem, delta: Images, eps: float) -> tuple[Images
     delta = delta / delta.abs().amax(dim=(1, 2, 3), keepdim=True)
     best, found = problem.images.clone(), torch.zeros_like(delta[:, 0, 0, 0], dtype=torch.bool)
     rows = torch.arange(len(delta), device=delta.device)
-    for tenths in torch.arange(1, _TENTHS + 1, device=delta.device).split(_AT_ONCE):
-        each = rows.repeat_interleave(len(tenths))
-        part, scale = problem[each], tenths.to(delta.dtype).repeat(len(rows)) * (eps / _TENTHS)
-        tried = into_ball(part.images + scale.view(-1, 1, 1, 1) * delta[each], part.images, eps)
-        met = part.goal.met(part.logits(tried)).view(len(rows), len(tenths))
-        first = met.long().argmax(dim=1) + torch.arange(len(rows), device=rows.device) * len(tenths)
+    for scales in (eps * delta.new_tensor(_SCALES)).split(_AT_ONCE):
+        each = rows.repeat_interleave(len(scales))
+        part, scale = problem[each], scales.repeat(len(rows)).view(-1, 1, 1, 1)
+        tried = into_ball(part.images + scale * delta[each], part.images, eps)
+        met = part.goal.met(part.logits(tried)).view(len(rows), len(scales))
+        first = met.long().argmax(dim=1) + torch.arange(len(rows), device=rows.device) * len(scales)
         some = met.any(dim=1)
         best[rows[some]], found[rows[some]] = tried[first[some]], True
         rows = rows[~some]
