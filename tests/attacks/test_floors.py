@@ -35,7 +35,7 @@ FLOORS = {
     "auto": Floor({"name": "auto", "preset": "quick"}, 1.0, 6),
     "sparsefool": Floor({"name": "sparsefool"}, 1.0, 14),
     "sparsefool, lambda 1": Floor({"name": "sparsefool", "lam": 1.0}, 1.0, 10),
-    "greedyfool": Floor({"name": "greedyfool"}, 1.0, 8),
+    "greedyfool": Floor({"name": "greedyfool"}, 1.0, 7),
     "homotopy": Floor({"name": "homotopy"}, 1.0, 10),
     "fmn": Floor({"name": "fmn", "steps": 100}, 1.0, 7),
     "vfga": Floor({"name": "vfga"}, 1.0, 7),
@@ -66,7 +66,7 @@ FLOORS = {
     "strattack": Floor({"name": "strattack", "preset": "quick"}, 1.0, 7),
     "gse": Floor({"name": "gse", "preset": "quick"}, 1.0, 215),  # 203; it changes whole regions
     "brendel_bethge": Floor({"name": "brendel_bethge", "steps": 100}, 1.0, 7),
-    "sparse_evo": Floor({"name": "sparse_evo", "queries": 300}, 1.0, 13),
+    "sparse_evo": Floor({"name": "sparse_evo", "queries": 300}, 1.0, 9),
     "pointwise": Floor({"name": "pointwise", "preset": "quick"}, 1.0, 12),
     "pixle": Floor({"name": "pixle"}, 1.0, 98),
     "sa_moo": Floor({"name": "sa_moo", "k": 50, "queries": 300}, 0.75, 30),
