@@ -63,7 +63,8 @@ class GSE(Attack):
         first_weight: The first weight, as a share of the largest that changes anything.
         growth: Factor of the weight while all searches of an image fool.
         stretch: After a search of an image that has never fooled, its steps are so many times
-            longer, and ``mu`` is so many times smaller.
+            longer, and ``mu`` is so many times smaller. With 1 the weight is divided by ten, as the
+            authors do.
         keep: Of all images that fooled, that of fewest changed "windows" of 8 x 8 pixels, as the
             authors do, or of fewest "pixels".
     """
@@ -123,6 +124,7 @@ class GSE(Attack):
         weight = self.first_weight * largest
         works, fails = torch.zeros_like(weight), torch.full_like(weight, torch.inf)
         stretch = torch.ones_like(weight)
+        again = math.sqrt(self.stretch) if self.stretch > 1 else _BACK  # the same share, or less
         for _ in range(self.searches):
             if problem.all_refused:
                 break
@@ -132,9 +134,7 @@ class GSE(Attack):
             fails = fails.where(worked | never, weight)
             grown = torch.where(fails.isinf(), self.growth * weight, (weight + fails) / 2)
             back = works + _BACK * (weight - works)
-            weight = torch.where(
-                worked, grown, back.where(~never, math.sqrt(self.stretch) * weight)
-            )
+            weight = torch.where(worked, grown, back.where(~never, again * weight))
             stretch = torch.where(never, self.stretch * stretch, stretch)
         return best.images
 
