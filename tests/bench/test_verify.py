@@ -187,6 +187,24 @@ def test_a_difference_within_the_numerical_noise_is_listed_apart(
     assert {one.index for one in outcome.within_noise} == {index}
 
 
+@pytest.mark.parametrize(("shifted", "apart"), [(range(5), True), (range(1), False)])
+def test_rows_of_another_kind_of_device_may_differ_by_what_their_margins_differ(
+    made: tuple[Store, Cell, Cell], copy: Store, shifted: range, apart: bool
+) -> None:
+    """One margin alone that differs says nothing about the devices."""
+    cell = replace(made[1], device="cuda")
+    index = fooled(copy, made[1])
+    _, origin, table = copy.read(made[1].key)
+    rows = [row | {"cell": cell.key} for row in table.to_pylist()]
+    for row in shifted:
+        rows[row]["margin"] += 1e6
+    rows[index]["adversarial_class"] = rows[index]["label"]
+    copy.write(cell, pa.Table.from_pylist(rows, schema=ROWS), origin)
+    outcome = verify_store(copy.folder)
+    assert bool(outcome.differences) != apart
+    assert ("adversarial_class" in {one.column for one in outcome.within_noise}) == apart
+
+
 def test_a_count_within_the_numerical_noise_still_fails(
     made: tuple[Store, Cell, Cell], copy: Store
 ) -> None:
