@@ -192,9 +192,9 @@ def test_finds_the_fewest_of_pixels_that_count_alike(needed: int) -> None:
 
 
 def test_every_query_is_used_unless_one_pixel_fools(linear: Classifier, images: Tensor) -> None:
-    result = run_attack(SparseEvo(queries=300), linear, images, guesses(linear, images))
+    result = run_attack(SparseEvo(queries=150), linear, images, guesses(linear, images))
     assert result.success.all()
-    assert torch.equal(result.forwards == 300, result.l0_pixels > 1)
+    assert torch.equal(result.forwards == 150, result.l0_pixels > 1)
     assert (result.l0_pixels > 1).any()
 
 
@@ -222,8 +222,8 @@ def test_values_are_those_of_the_noise_or_the_image(linear: Classifier, images: 
 
 def test_elements_are_put_back_by_themselves(linear: Classifier, images: Tensor) -> None:
     labels = guesses(linear, images)
-    result = run_attack(SparseEvo(unit="elements", queries=200), linear, images, labels)
-    by_pixels = run_attack(SparseEvo(queries=200), linear, images, labels)
+    result = run_attack(SparseEvo(unit="elements", queries=100), linear, images, labels)
+    by_pixels = run_attack(SparseEvo(queries=100), linear, images, labels)
     assert result.success.all()
     assert (result.l0_elements < 3 * result.l0_pixels).any()
     assert result.l0_elements.double().mean() < by_pixels.l0_elements.double().mean()
@@ -234,7 +234,7 @@ def test_comes_near_the_fewest_pixels() -> None:
     model = exact_linear(4, shape)
     images = sure_images(model, exact_images(32, shape))
     labels = guesses(model, images)
-    result = run_attack(SparseEvo(queries=400), model, images, labels)
+    result = run_attack(SparseEvo(queries=300), model, images, labels)
     fewest = fewest_pixels(model, images, Goal(labels))
     assert (result.needed_pixels >= fewest).all()
     assert (result.needed_pixels / fewest).mean() <= 1.35
@@ -258,7 +258,7 @@ def test_goes_on_from_the_result_of_another_attack(linear: Classifier, images: T
     labels = guesses(linear, images)
     dense = run_attack(PGD(eps=0.4), linear, images, labels)
     assert dense.success.all()
-    result = run_attack(SparseEvo(queries=200), linear, images, labels, start=dense)
+    result = run_attack(SparseEvo(queries=80), linear, images, labels, start=dense)
     changed = result.adversarial != images
     assert torch.equal(result.adversarial[changed], dense.adversarial[changed])
     assert (result.l0_pixels < dense.l0_pixels).all()
@@ -336,8 +336,8 @@ def test_a_sparse_start_has_no_first_members() -> None:
 def test_the_callers_limit_keeps_what_was_found(linear: Classifier, images: Tensor) -> None:
     images = sure_images(linear, images)
     labels = guesses(linear, images)
-    free = run_attack(SparseEvo(queries=300), linear, images, labels)
-    held = run_attack(SparseEvo(queries=300), linear, images, labels, max_forwards=70)
+    free = run_attack(SparseEvo(queries=150), linear, images, labels)
+    held = run_attack(SparseEvo(queries=150), linear, images, labels, max_forwards=70)
     assert (held.forwards <= 70).all()
     assert held.success.any()
     assert (held.l0_pixels[held.success] >= free.l0_pixels[held.success]).all()
@@ -352,8 +352,8 @@ def test_class_numbers_are_enough(linear: Classifier, images: Tensor) -> None:
         access="labels",
         classes=("a", "b", "c", "d"),
     )
-    result = run_attack(SparseEvo(queries=150), asked, images, labels)
-    plain = run_attack(SparseEvo(queries=150), linear, images, labels)
+    result = run_attack(SparseEvo(queries=80), asked, images, labels)
+    plain = run_attack(SparseEvo(queries=80), linear, images, labels)
     assert torch.equal(result.adversarial, plain.adversarial)
     assert torch.equal(result.forwards, plain.forwards)
     assert result.success.all()
