@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pinprick.attacks.card import Attack, Card
+from pinprick.attacks.card import Attack, Card, Inputs
 from pinprick.batch_rows import BatchRows
 from pinprick.conversion_line import channels_last, conversion_line
 from pinprick.errors import BadInput, first_sentence
@@ -286,6 +286,34 @@ def check_access(facts: Card, model: Classifier, task: Task) -> None:
             f"{facts.name} needs {least}, but {model.name} gives {model.access} alone; "
             "`pinprick attacks` says what each attack needs"
         )
+    if facts.inputs is not None:
+        _check_inputs(facts.name, facts.inputs, model, task)
+
+
+def _check_inputs(name: str, inputs: Inputs, model: Classifier, task: Task) -> None:
+    """Raise ``BadInput`` unless weights were trained for this model, these images and the goal."""
+    own, given = inputs.shape, tuple(task.images.shape[1:])
+    if given != own:
+        raise BadInput(
+            f"{name} with these weights takes images of {_sides(own)}, got {_sides(given)}; "
+            "train a generator for such images"
+        )
+    if model.digest != inputs.network:
+        raise BadInput(
+            f"{name} with these weights attacks {inputs.model}, and {model.name} is another "
+            "network; attack that model and test the adversarial images on this one, or train a "
+            "generator for it"
+        )
+    targets = task.goal.targets
+    if inputs.target is not None and (targets is None or (targets != inputs.target).any()):
+        raise BadInput(
+            f"{name} with these weights aims at class {inputs.target} alone; "
+            "give it as the target of each image, or train a generator for another"
+        )
+
+
+def _sides(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
 
 
 def _check_grid(facts: Card, images: Images) -> None:

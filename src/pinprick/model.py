@@ -5,6 +5,7 @@ belong to ``prepare``, which works on 8-bit pixels, so that a prepared photograp
 8-bit grid and can be saved as a PNG without loss.
 """
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -26,6 +27,8 @@ ACCESS: tuple[Access, ...] = (
     "gradients",
     "network",
 )  # each includes the ones before it
+
+_DIGESTED = 8  # values of each weight that the digest of a network depends on
 
 
 def gives(access: Access, wanted: Access) -> bool:
@@ -92,6 +95,21 @@ class Classifier:
         if not isinstance(self.net, nn.Module):
             return None
         return next((p.device for p in self.net.parameters()), None)
+
+    @property
+    def digest(self) -> str:
+        """A short text that differs between networks with other weights; empty without a network.
+
+        It is the SHA-256 of the shape and the first values of each weight, so wrappers around the
+        network do not change it.
+        """
+        if not isinstance(self.net, nn.Module):
+            return ""
+        weights = [weight.detach().flatten() for weight in self.net.state_dict().values()]
+        lengths = [len(weight) for weight in weights]
+        starts = [weight[:_DIGESTED].to(torch.float64) for weight in weights]
+        values = torch.cat(starts).cpu() if starts else torch.empty(0)
+        return hashlib.sha256(repr(lengths).encode() + values.numpy().tobytes()).hexdigest()
 
     @property
     def sent(self) -> Any:

@@ -150,6 +150,8 @@ def _verdict(name: str, test: Callable[[_Case], list[Finding]], case: _Case) -> 
 
 def _findings(attack: Attack, case: _Case) -> list[Finding]:
     net, labels = Counting(case.net), case.labels(case.sure)
+    if attack.facts().inputs is not None:
+        return [_refuses_other_models(attack, case)]
     if attack.card.name in ROOMS:
         attack = give_room(attack, _fewest(attack, case))
     first = run_attack(attack, Classifier(net), case.sure, labels)
@@ -166,6 +168,16 @@ def _findings(attack: Attack, case: _Case) -> list[Finding]:
     if attack.card.name == "deepfool":
         findings.append(_near_the_boundary(attack, case))
     return findings
+
+
+def _refuses_other_models(attack: Attack, case: _Case) -> Finding:
+    """Of an attack with trained weights: it takes the model that they were trained for alone."""
+    try:
+        run_attack(attack, case.model, case.sure, case.labels(case.sure))
+    except BadInput:
+        inputs = attack.facts().inputs
+        return True, f"refuses all models but {inputs.model if inputs else ''}"
+    return False, "attacked a model that its weights were not trained for"
 
 
 def _sums_are_exact(case: _Case) -> list[Finding]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from contract.specifications import SPECS
 from pinprick import Attack, AttackResult, build
-from pinprick.contract.networks import Watched
+from pinprick.contract.ground import ground_of
 from pinprick.contract.one_run import differences, unsound
 from pinprick.contract.watched_run import WatchedRun, watch
 
@@ -16,9 +16,10 @@ from pinprick.contract.watched_run import WatchedRun, watch
 @cache
 def baseline(name: str) -> WatchedRun:
     """The run of this specification, whose seconds are calls of the network; one per process."""
-    net = Watched()
+    attack = build(SPECS[name])
+    net = ground_of(attack).watched()
     with patch.object(time, "perf_counter", lambda: float(net.calls)):
-        return watch(build(SPECS[name]), net)
+        return watch(attack, net)
 
 
 def assert_sound(attack: Attack, result: AttackResult, images: Tensor) -> None:

@@ -4,9 +4,9 @@ import pytest
 from torch import Tensor, nn
 
 from pinprick import Attack, Classifier, run_attack
-from pinprick.contract.networks import SHAPE, busy_network, guesses
+from pinprick.contract.ground import ground_of
+from pinprick.contract.networks import guesses
 from pinprick.contract.watched_run import state_of_network, state_of_process
-from pinprick.oracle import exact_images
 
 pytestmark = pytest.mark.plain
 
@@ -31,7 +31,8 @@ class Refusing(nn.Module):
 
 
 def test_leaves_all_alone_also_when_the_model_raises(attack: Attack) -> None:
-    net, images = busy_network(), exact_images(3, SHAPE)
+    ground = ground_of(attack)
+    net, images = ground.make(), ground.images[:3]
     labels = guesses(Classifier(net), images)
     referees = 1 + 1 + 3 + 1  # the first image, the batch, three alone, copies
     refusing = Refusing(net, referees + 1)

@@ -5,14 +5,13 @@ import time
 import pytest
 
 from contract.baseline import assert_same, assert_sound
-from pinprick.contract.networks import Watched
 from pinprick.contract.watched_run import WatchedRun
 
 pytestmark = pytest.mark.plain
 
 
 def test_keeps_to_the_referees_time(base: WatchedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    net, free = Watched(), base.result
+    net, free = base.ground.watched(), base.result
     monkeypatch.setattr(time, "perf_counter", lambda: float(net.calls))
     limit = max(1, int(free.seconds) - 1 if free.seconds < 9 else int(free.seconds) // 2)
     held = base.rerun(model=net, max_seconds=float(limit))

@@ -13,6 +13,23 @@ from pinprick.types import Images
 
 
 @dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What an attack with trained weights takes; anything else is refused.
+
+    Attributes:
+        model: Name of the model that the weights were trained against.
+        network: The ``digest`` of that model.
+        shape: Channels, height and width of the images.
+        target: The only class that it can aim at; None for an untargeted attack.
+    """
+
+    model: str
+    network: str
+    shape: tuple[int, int, int]
+    target: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Card:
     """The facts about an attack that tables, docs and the referee need.
 
@@ -29,6 +46,8 @@ class Card:
         starts: Whether it can begin at the result of an attack on another model.
         random: Whether the seed matters.
         eight_bit: Whether images must lie on the 8-bit grid.
+        inputs: The model and the images that it takes, where weights were trained for them; None
+            for any.
         paper: Where it was published; empty for our own.
         max_forwards, max_backwards: Most passes per image under these settings; None if they
             depend on the model.
@@ -48,6 +67,7 @@ class Card:
     starts: bool = False
     random: bool = False
     eight_bit: bool = False
+    inputs: Inputs | None = None
     paper: str
     max_forwards: int | None = None
     max_backwards: int | None = None

@@ -10,9 +10,10 @@ from pinprick.attacks.card import Attack
 from pinprick.contract.further_runs import FURTHER_RUNS
 from pinprick.contract.kinds_of_images import BLOCKS, breaches_on
 from pinprick.contract.one_run import ONE_RUN
-from pinprick.contract.watched_run import WatchedRun, victim, watch
+from pinprick.contract.watched_run import WatchedRun, watch
 from pinprick.errors import one_line
 from pinprick.intake import check_parties
+from pinprick.oracle import exact_linear
 
 Clause = Callable[[WatchedRun], Iterator[str]]
 
@@ -54,7 +55,7 @@ def contract_verdicts(attack: Attack) -> list[Verdict]:
 
 def find_breaches(attack: Attack) -> dict[str, list[str]]:
     """The sentences of each clause; "runs" alone where the attack fails on the simplest input."""
-    check_parties(attack, victim())
+    check_parties(attack, exact_linear(2, (1, 1, 1)))
     try:
         run = watch(attack)
     except Exception as error:

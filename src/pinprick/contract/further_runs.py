@@ -9,11 +9,9 @@ from typing import Any
 import torch
 
 from pinprick.contract.networks import (
-    CLASSES,
     FAULTS,
     SHAPE,
     OneHot,
-    Watched,
     find_faults,
     guesses,
     indifferent,
@@ -22,11 +20,11 @@ from pinprick.contract.networks import (
     stubborn,
 )
 from pinprick.contract.one_run import differences, farther, unsound
-from pinprick.contract.watched_run import IDS, WatchedRun, referees_passes, victim
+from pinprick.contract.watched_run import IDS, WatchedRun, referees_passes
 from pinprick.errors import BadInput
 from pinprick.goal import least_likely
 from pinprick.model import Classifier
-from pinprick.oracle import exact_images, exact_linear
+from pinprick.oracle import exact_images
 from pinprick.result import AttackResult, Failure, join
 from pinprick.run import attack_batches, run_attack
 
@@ -52,7 +50,7 @@ def repeats(run: WatchedRun) -> Iterator[str]:
 
 
 def _repeat(run: WatchedRun, arguments: dict[str, Any]) -> Iterator[str]:
-    net = Watched()
+    net = run.ground.watched()
     yield from differences(run.rerun(model=net, **arguments), run.result)
     if net.checksum != run.net.checksum:
         yield "the images that the model was asked about"
@@ -60,7 +58,7 @@ def _repeat(run: WatchedRun, arguments: dict[str, Any]) -> Iterator[str]:
 
 def seed_matters_if_the_card_says_so(run: WatchedRun) -> Iterator[str]:
     """Another seed leads to other questions if the card says random, and to the same if not."""
-    net = Watched()
+    net = run.ground.watched()
     run.rerun(model=net, seed=1)
     differs = net.checksum != run.net.checksum
     if differs and not run.attack.facts().random:
@@ -106,11 +104,11 @@ def run_among(
     network sees then are all for it.
     """
     hardest = int(run.result.forwards.argmax())
-    others = exact_images(len(neighbours), SHAPE, seed=5)
-    labels = guesses(exact_linear(CLASSES, SHAPE), others)
+    others = run.ground.others(len(neighbours))
+    labels, classes = guesses(run.ground.victim(), others), run.result.clean_logits.shape[1]
     for row, kind in enumerate(neighbours):
         if kind == FOOLED:
-            labels[row] = (labels[row] + 1) % CLASSES
+            labels[row] = (labels[row] + 1) % classes
         else:
             others[row] = stamp(others[row : row + 1], kind)[0]
     images, labels = torch.cat((run.images, others)), torch.cat((run.labels, labels))
@@ -120,7 +118,7 @@ def run_among(
 
     batches: list[AttackResult] = []
     breaches: list[str] = []
-    net, last = Watched(), 0
+    net, last = run.ground.watched(), 0
     for batch in attack_batches(
         run.attack, net, images[order], labels[order], ids=ids[order], batch_size=len(images) - 1
     ):
@@ -150,7 +148,8 @@ def heads_for_targets_or_refuses_them(run: WatchedRun) -> Iterator[str]:
 
 def keeps_to_the_mask_or_refuses_it(run: WatchedRun) -> Iterator[str]:
     """With ``masked`` on the card nothing outside ``problem.allowed`` changes."""
-    allowed = exact_images(len(run.images), SHAPE, seed=9) > 0.5
+    channels, height, width = run.images.shape[1:]
+    allowed = exact_images(len(run.images), (channels, height, width), seed=9) > 0.5
     allowed[2] = False
     if not run.attack.facts().masked:
         yield from _not_refused(run, "cannot keep to a mask", allowed=allowed)
@@ -169,8 +168,9 @@ def keeps_to_the_mask_or_refuses_it(run: WatchedRun) -> Iterator[str]:
 def asks_no_more_than_its_card_says(run: WatchedRun) -> Iterator[str]:
     """It works with the access on its card, and a model that gives less is refused."""
     facts = run.attack.facts()
-    scores = Classifier(network(victim()), access="scores", name="black box")
-    labels = Classifier(OneHot(network(victim())), access="labels", name="oracle")
+    net = network(run.ground.victim())
+    scores = Classifier(net, access="scores", name="black box")
+    labels = Classifier(OneHot(net), access="labels", name="oracle")
     if facts.least_access == "scores":
         given = run.rerun(model=scores)
         yield from unsound(run.attack, given, run.images)
@@ -203,8 +203,12 @@ def costs_what_its_card_says(run: WatchedRun) -> Iterator[str]:
     """On models that cannot be fooled it ends, within the passes of its card.
 
     A model that has a gradient is tried with and without targets, as the ways out of loops differ.
+    An attack that was trained for one model refuses them.
     """
     attack, facts = run.attack, run.attack.facts()
+    if facts.inputs is not None:
+        yield from _not_refused(run, "with these weights attacks", model=_shifted(run))
+        return
     images, labels = exact_images(3, SHAPE), torch.zeros(3, dtype=torch.long)
     own: dict[str, Any] = {name: getattr(facts, name) for name in ("max_forwards", "max_backwards")}
     runs = {
@@ -224,6 +228,14 @@ def costs_what_its_card_says(run: WatchedRun) -> Iterator[str]:
             yield f"On {what} it needs more passes than its card says."
         for sentence in unsound(attack, result, images):
             yield f"On {what}: {sentence}"
+
+
+def _shifted(run: WatchedRun) -> Classifier:
+    """The same network with one other weight."""
+    net = network(run.ground.victim())
+    first = next(net.parameters())
+    first.data.view(-1)[0] += 1
+    return Classifier(net, name="another")
 
 
 def keeps_to_the_limits(run: WatchedRun) -> Iterator[str]:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from pinprick.attacks.card import Attack
-from pinprick.contract.networks import Faulty, Watched, busy_network, guesses, some_images
+from pinprick.contract.ground import Ground, ground_of
+from pinprick.contract.networks import Watched, guesses
 from pinprick.model import Classifier
 from pinprick.result import AttackResult
 from pinprick.run import run_attack
@@ -33,6 +34,7 @@ class WatchedRun:
 
     Attributes:
         attack, net, images, labels: What was run.
+        ground: What it was run on.
         result: The result, with a trace.
         before, after: What must be left alone.
     """
@@ -41,6 +43,7 @@ class WatchedRun:
     net: Watched
     images: Tensor
     labels: Tensor
+    ground: Ground
     result: AttackResult
     before: State
     after: State
@@ -48,24 +51,20 @@ class WatchedRun:
     def rerun(self, **changes: Any) -> AttackResult:
         """The same run with other arguments of ``run_attack``, without a trace."""
         arguments = {"images": self.images, "labels": self.labels, "ids": torch.tensor(IDS)}
-        return run_attack(self.attack, **{"model": victim(), **arguments, **changes})
+        return run_attack(self.attack, **{"model": self.ground.victim(), **arguments, **changes})
 
 
 def watch(attack: Attack, net: Watched | None = None) -> WatchedRun:
-    """Run the attack on six images, three of which are easily fooled."""
-    net, images = net or Watched(), some_images()
+    """Run the attack on six images; of the exact network, three of these are easily fooled."""
+    ground = ground_of(attack)
+    net, images = net or ground.watched(), ground.images
     labels = guesses(Classifier(net), images)
     net.forwards = net.checksum = 0
     before = state_of(net, images, labels)
     result = run_attack(attack, net, images, labels, ids=IDS, trace=True)
     return WatchedRun(
-        attack, net, images, labels, result, before, after=state_of(net, images, labels)
+        attack, net, images, labels, ground, result, before, after=state_of(net, images, labels)
     )
-
-
-def victim() -> Classifier:
-    """The network of the watched run, without counters."""
-    return Classifier(Faulty(busy_network()), name="victim")
 
 
 def referees_passes(images: int) -> int:
