@@ -14,14 +14,14 @@ window transformers; and tokens, one per patch, row by row, after the class toke
 
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, UnknownName
 from pinprick.model import Classifier
 from pinprick.types import Images
 
@@ -125,6 +125,39 @@ def _planes(output: Tensor, images: Images) -> Tensor:
     read = planes(output, images)
     assert read is not None
     return read
+
+
+@contextmanager
+def layer_outputs(model: Any, layer: str, *, cut: bool = False) -> Iterator[list[Tensor]]:
+    """Record the output of a layer, (batch, planes, rows, columns), at each call in the block.
+
+    Args:
+        model: A ``Classifier`` of a network.
+        layer: Name of the layer in its network, or in the network that a wrapper holds.
+        cut: Whether gradients end at the output, which then is a leaf.
+    """
+    outputs: list[Tensor] = []
+
+    def record(_module: nn.Module, _given: Any, output: Any) -> Tensor:
+        first = output if isinstance(output, Tensor) else None
+        if first is None or first.ndim != 4:
+            raise BadInput(f"the layer {layer} of {model.name} gives no feature map")
+        outputs.append(first.detach().requires_grad_() if cut else first)
+        return outputs[-1].clone()  # so that no later layer changes it in place
+
+    hook = _find_module(model, layer).register_forward_hook(record)
+    try:
+        yield outputs
+    finally:
+        hook.remove()
+
+
+def _find_module(model: Any, layer: str) -> nn.Module:
+    named: dict[str, nn.Module] = dict(model.net.named_modules(remove_duplicate=False))
+    ends = [name for name in named if f".{name}".endswith(f".{layer}")]
+    if not layer or not ends:
+        raise UnknownName(f"layer of {model.name}", layer, named)
+    return named[min(ends, key=len)]
 
 
 def first_tensor(output: Any) -> Tensor | None:

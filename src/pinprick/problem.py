@@ -24,6 +24,7 @@ from torch import Tensor
 from pinprick.backward import Backward
 from pinprick.batch_rows import BatchRows
 from pinprick.errors import BadInput, NoAnswer, OverBudget
+from pinprick.feature_layer import layer_outputs
 from pinprick.goal import Goal
 from pinprick.model import Model
 from pinprick.random import Streams
@@ -220,6 +221,35 @@ class Problem(BatchRows):
             )
         return logits.detach(), self._noted(self._backward.gradients(totals, images))
 
+    def features_and_gradient(self, layer: str) -> tuple[Tensor, Tensor, Mask]:
+        """The output of a layer at the clean images, and the gradient of all logits' sum there.
+
+        Costs one forward and one backward pass per image. The mask says which images were refused
+        one of them; their gradient is zero.
+        """
+        images = self.images.detach().requires_grad_()
+        with torch.enable_grad(), layer_outputs(self._model, layer) as outputs:
+            logits = self.logits(images)
+        refused = self.refused.clone()
+        if not outputs:
+            return images, torch.zeros_like(images), refused
+        if len(outputs[-1]) == int((~refused).sum()):
+            outputs = outputs[-1:]  # of a layer that is called several times, the last call
+        total = logits[~refused].sum() if self.may_refuse else logits.sum()
+        *parts, grad = torch.autograd.grad(total, (*outputs, images))
+        self.tally.note_gradient(self._rows, grad.nan_to_num(0.0, 0.0, 0.0))
+        features, gradient = (
+            _spread(torch.cat(some).detach(), ~refused) for some in (outputs, parts)
+        )
+        refused |= self.tally.out_of_budget[self._rows]
+        return features, gradient.where(~refused.view(-1, 1, 1, 1), 0), refused
+
+    def note_generator_pass(self) -> None:
+        """Count one pass of each image through a network of the attack's own."""
+        if self.tally.generator is None:
+            self.tally.generator = torch.zeros_like(self.tally.forwards)
+        self.tally.generator.index_add_(0, self._rows, self.tally.one.expand(len(self)))
+
     def _noted(self, gradients: Iterator[Images]) -> Iterator[Images]:
         for grad in gradients:
             grad = grad.nan_to_num(0.0, 0.0, 0.0)
@@ -274,6 +304,7 @@ class Tally:
         near: Candidates that met the goal without its slack, but not with it.
         stages: The passes of each stage of an attack that has several, in order.
         found_by: Index of the stage that found the best of each image; -1 for none.
+        generator: Passes through a network of the attack's own; None if it has none.
         one, no: Constants on the device, expanded to the number of rows.
     """
 
@@ -299,6 +330,7 @@ class Tally:
         self.near: Counts = torch.zeros_like(self.forwards)
         self.stages: dict[str, Passes] = {}
         self.found_by: Counts = torch.full_like(self.forwards, -1)
+        self.generator: Counts | None = None
         self.max_forwards, self.max_backwards, self.max_passes = (
             max_forwards,
             max_backwards,
@@ -371,6 +403,13 @@ class Tally:
             most = f"{limit} {kind}" if self.max_passes is None else str(self.max_passes)
             raise OverBudget(f"an image needs more than its {most} passes")
         return within
+
+
+def _spread(some: Tensor, rows: Mask) -> Tensor:
+    """One row per image, where ``rows`` says which of them ``some`` has; the others are zero."""
+    whole = some.new_zeros((len(rows), *some.shape[1:]))
+    whole[rows] = some
+    return whole
 
 
 def _copies_before(rows: Tensor) -> Tensor:

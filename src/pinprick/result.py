@@ -109,6 +109,8 @@ class AttackResult(BatchRows):
         peak_memory: Peak GPU memory in bytes; None on a CPU.
         sent: What was sent to a remote model, by the attack and the referee together, under the
             names of ``pinprick.scores.service.Sent``; None for any other model.
+        generator_forwards: Forward passes per image through a network of the attack's own, not
+            included in ``forwards``; None where the attack has none.
         stages: Passes per stage, by name, where the attack has several.
         found_by: The stage that found the best image; empty text otherwise.
         start: Passes of the attack that the start came from, not included in ``forwards`` and
@@ -142,6 +144,7 @@ class AttackResult(BatchRows):
     seconds: float
     peak_memory: int | None = None
     sent: dict[str, int] | None = None
+    generator_forwards: Counts | None = None
     stages: dict[str, Passes] = field(default_factory=dict)
     found_by: tuple[str, ...] = ()
     start: Passes | None = None

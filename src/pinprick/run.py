@@ -310,6 +310,7 @@ def _attack_batch(
         remarks=_remarks(goal, allowed, adversarial_logits, problem.tally, failures),
         seconds=seconds,
         peak_memory=peak_memory,
+        generator_forwards=problem.tally.generator,
         stages=problem.tally.stages,
         found_by=tuple(
             "" if number < 0 else list(problem.tally.stages)[number]

@@ -9,6 +9,7 @@ from pinprick.attacks.cw_l0 import CWL0
 from pinprick.attacks.cw_l2 import CWL2
 from pinprick.attacks.deepfool import DeepFool
 from pinprick.attacks.difgsm import DIFGSM
+from pinprick.attacks.egs_tssa import EGSTSSA
 from pinprick.attacks.fgsm import FGSM
 from pinprick.attacks.fmn import FMN
 from pinprick.attacks.greedy import Greedy
@@ -81,6 +82,7 @@ ATTACKS: dict[str, type[Attack]] = {
         SAPF,
         CornerSearch,
         JSMA,
+        EGSTSSA,
         # l0, by scores alone
         BruSLe,
         SparseRS,
@@ -110,6 +112,7 @@ __all__ = [
     "CWL0",
     "CWL2",
     "DIFGSM",
+    "EGSTSSA",
     "FGSM",
     "FMN",
     "GSE",

@@ -248,6 +248,12 @@ PAPERS = {
         2016,
         "1511.07528",
     ),
+    "egs_tssa": Paper(
+        "Di Ming, Peng Ren, Yunlong Wang, Xin Feng",
+        "Transferable Structural Sparse Adversarial Attack via Exact Group Sparsity Training",
+        _CVPR,
+        2024,
+    ),
     "brusle": Paper(
         "Viet Quoc Vo, Ehsan Abbasnejad, Damith C. Ranasinghe",
         "{BruSLeAttack}: A Query-Efficient Score-Based Black-Box Sparse Adversarial Attack",

@@ -22,6 +22,7 @@ from pinprick.cli import (
     models,
     selftest,
     train,
+    train_generator,
 )
 from pinprick.errors import PinprickError, Stopped
 
@@ -40,6 +41,7 @@ app.command("attacks")(attacks.main)
 app.command("check")(check.main)
 app.command("models")(models.main)
 app.command("train")(train.main)
+app.command("train-generator")(train_generator.main)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 app.command("selftest")(selftest.main)

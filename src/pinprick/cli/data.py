@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 _MOST = 100  # classes that a table lists
 
-app = typer.Typer(
-    rich_markup_mode=None, help="List datasets, get them, check them, and sample from them."
-)
+app = typer.Typer(rich_markup_mode=None, help="List, get and check datasets, and sample from them.")
 
 Name = Annotated[
     str,

@@ -9,10 +9,9 @@ import typer
 
 from pinprick.cli import options
 from pinprick.cli.console import Console, print_json, print_table, progress_bar
-from pinprick.jobs.progress import Tick
+from pinprick.jobs.progress import ShowEpoch, Tick
 
 if TYPE_CHECKING:
-    from pinprick.train.progress import Epoch
     from pinprick.zoo.card import ModelCard
 
 DEFAULT_FOLDER = Path("pinprick-model")
@@ -94,7 +93,7 @@ def main(
     given = options.read_options(option or [])
     if epochs is not None:
         given["epochs"] = str(epochs)
-    console = _TrainingConsole(quiet=quiet)
+    console = TrainingConsole(quiet=quiet)
     card = train_network(
         data,
         net,
@@ -116,13 +115,13 @@ def main(
     console.remark(f"weights and card are in {out}; use them with --model file:{out}")
 
 
-class _TrainingConsole(Console):
+class TrainingConsole(Console):
     """Prints a bar and one line per epoch, too."""
 
     @contextmanager
     def show_epochs(
         self, title: str, epochs: int, done: Callable[[], int]
-    ) -> "Iterator[tuple[Tick, Callable[[Epoch], None]]]":
+    ) -> Iterator[tuple[Tick, ShowEpoch]]:
         with progress_bar(quiet=self.quiet) as bar:
             task = bar.add_task(title, total=epochs)
 
@@ -134,20 +133,7 @@ class _TrainingConsole(Console):
                     bar.console.print(line, soft_wrap=True)
 
             show(title)
-            yield tick, lambda epoch: show(_epoch_words(epoch))
-
-
-def _epoch_words(epoch: "Epoch") -> str:
-    line = (
-        f"epoch {epoch.number}: loss {epoch.loss:.3f}, accuracy {epoch.accuracy:.1%}, "
-        f"robust accuracy {epoch.robust_accuracy:.1%}, {epoch.seconds:.0f} s"
-    )
-    if epoch.rolled_back:
-        line += (
-            f"; robust accuracy on training images fell to {epoch.watched:.1%}: "
-            "epoch rolled back; retrying with a smaller step"
-        )
-    return line
+            yield tick, lambda epoch: show(str(epoch))
 
 
 def _print_card(card: "ModelCard") -> None:

@@ -3,13 +3,10 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pinprick.train.progress import Epoch
 
 Advance = Callable[[int], None]  # called with the number of images that were done
 Tick = Callable[[int, int], None]  # called with the steps done and the steps of the epoch
+ShowEpoch = Callable[[object], None]  # called with an epoch, whose text is its line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +79,7 @@ class Progress:
     @contextmanager
     def show_epochs(
         self, title: str, epochs: int, done: Callable[[], int]
-    ) -> "Iterator[tuple[Tick, Callable[[Epoch], None]]]":
+    ) -> Iterator[tuple[Tick, ShowEpoch]]:
         """Give a function to call after each step of a training, and one for each epoch.
 
         Args:

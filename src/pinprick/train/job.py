@@ -179,7 +179,7 @@ def finish(
         "rollbacks": progress.rollbacks,
         **evaluate(plan.exam, trainer.final_model, material.test, seed=plan.seed),
         "seconds": round(progress.seconds, 1),
-        "device": _device_name(trainer.device),
+        "device": device_name(trainer.device),
         "training": describe_plan(plan),
         "trained_on": fingerprint(material.train),
         "tested_on": fingerprint(material.test),
@@ -225,5 +225,5 @@ def _round(net: nn.Module, store: Store) -> None:
             tensor.copy_(stored[name])
 
 
-def _device_name(device: torch.device) -> str:
+def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

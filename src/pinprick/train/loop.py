@@ -57,7 +57,7 @@ class Trainer:
         schedule = plan.schedule
         self.card: ModelCard = material.card(plan.net, schedule.last_size)
         with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(_seed(plan.seed, "weights"))
+            torch.default_generator.manual_seed(seed_for(plan.seed, "weights"))
             net = build(self.card)
         self.net = net.to(self.device)
         if self.device.type == "cuda":
@@ -131,7 +131,7 @@ class Trainer:
         size = self.card.size[0] if size is None else size
         batch_size = min(batch_size, len(self.feed))
         steps = len(self.feed) // batch_size
-        seed = _seed(plan.seed, f"epoch {number}, rollback {self.progress.rollbacks}")
+        seed = seed_for(plan.seed, f"epoch {number}, rollback {self.progress.rollbacks}")
         start = time.perf_counter()
         loss, right = (torch.zeros((), device=self.device) for _ in range(2))
         self.net.train()
@@ -226,7 +226,7 @@ def _named_tensors(net: nn.Module) -> list[tuple[str, Tensor]]:
     return list(net.state_dict().items())
 
 
-def _seed(seed: int, use: str) -> int:
+def seed_for(seed: int, use: str) -> int:
     """A separate seed per use, from the seed of the plan."""
     digest = hashlib.blake2b(f"{seed}: {use}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1

@@ -41,6 +41,18 @@ class Epoch:
     seconds: float
     rolled_back: bool = False
 
+    def __str__(self) -> str:
+        line = (
+            f"epoch {self.number}: loss {self.loss:.3f}, accuracy {self.accuracy:.1%}, "
+            f"robust accuracy {self.robust_accuracy:.1%}, {self.seconds:.0f} s"
+        )
+        if self.rolled_back:
+            line += (
+                f"; robust accuracy on training images fell to {self.watched:.1%}: "
+                "epoch rolled back; retrying with a smaller step"
+            )
+        return line
+
 
 @dataclass
 class Progress:

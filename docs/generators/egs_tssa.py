@@ -1,0 +1,107 @@
+"""The tables of docs/methods/egs_tssa.md, from the rows in results/egs_tssa/."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pinprick.report.docs_measured import markdown_table
+
+ROWS = Path(__file__).parents[2] / "results" / "egs_tssa"
+NETWORKS = {
+    "pinprick:cifar10_resnet20": "ResNet-20, CIFAR-10",
+    "file:models/cifar10_resnet18": "ResNet-18, CIFAR-10",
+}
+WIDTHS = {"small": "16, comes with the package", "full": "64"}
+PRECISIONS = ("float32", "tf32", "bfloat16")
+
+Row = dict[str, Any]
+
+
+@cache
+def all_rows(name: str) -> list[Row]:
+    return [json.loads(line) for line in (ROWS / f"{name}.jsonl").read_text().splitlines()]
+
+
+def rows_of(what: str, name: str = "h200") -> list[Row]:
+    return [row for row in all_rows(name) if row["what"] == what]
+
+
+def trained() -> str:
+    """One row per training: fooling rate, pixels and time."""
+    rows = []
+    for row in rows_of("training"):
+        one, tenth = row["single_pass"], row["tenth"]
+        low, high = one["interval"]
+        rows.append(
+            (
+                NETWORKS[row["model"]],
+                WIDTHS[row["name"]],
+                f"{one['fooling_rate']:.1%} ({low:.1%} to {high:.1%})",
+                f"{one['pixels']:.0f}",
+                f"{one['elements']:.0f}",
+                f"{tenth['fooling_rate']:.1%}",
+                str(one["images"]),
+                f"{row['plateau_s']:.0f} s",
+                f"{row['seconds']:.0f} s",
+            )
+        )
+    columns = ("network", "`base`", "fooled in one pass", "pixels", "elements")
+    more = ("fooled in 10 % of the pixels", "n", "to the plateau", "training")
+    return markdown_table((*columns, *more), rows)
+
+
+def budgets() -> str:
+    """Fooling rate by the number of pixels."""
+    rows = [
+        (
+            NETWORKS[row["model"]],
+            row["settings"]["k"],
+            f"{row['fooling_rate']:.1%}",
+            f"{row['pixels']:.1f}",
+            f"{row['forwards']:.0f} + {row['backwards']:.0f}",
+            f"{row['generator_forwards']:.0f}",
+            str(row["n"]),
+        )
+        for row in rows_of("attack")
+    ]
+    columns = ("network", "`k`", "fooled", "pixels", "passes of the model")
+    return markdown_table((*columns, "of the generator", "n"), rows)
+
+
+def confidence() -> str:
+    """The small generator by the confidence that it was trained with."""
+    found = {row["name"]: row for row in rows_of("training", "h200_confidence")}
+    chosen = [(found[name]["confidence"], found[name]) for name in ("try0", "try1")]
+    chosen.append((100, rows_of("training")[0]))
+    rows = [
+        (
+            str(value),
+            f"{row['single_pass']['fooling_rate']:.1%}",
+            f"{row['single_pass']['pixels']:.0f}",
+            str(row["n"]),
+        )
+        for value, row in chosen
+    ]
+    return markdown_table(("`confidence`", "fooled in one pass", "pixels", "n"), rows)
+
+
+def alone() -> str:
+    """Images per second of the generator alone."""
+    rows = []
+    for name, gpu in (("h200_confidence", "used by this alone"), ("h200", "shared")):
+        found = {(row["name"], row["precision"]): row for row in rows_of("generator alone", name)}
+        for base in dict.fromkeys(key for key, _ in found):
+            speeds = (f"{found[base, kind]['images_per_second']:,}" for kind in PRECISIONS)
+            rows.append((WIDTHS[base], gpu, *speeds))
+    return markdown_table(("`base`", "GPU", "float32", "TF32", "bfloat16"), rows)
+
+
+PAGES = {
+    "docs/methods/egs_tssa.md": {
+        "trained": trained,
+        "budgets": budgets,
+        "confidence": confidence,
+        "generator alone": alone,
+    }
+}
