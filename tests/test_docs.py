@@ -15,6 +15,7 @@ from generators import all_pages
 from pinprick import ATTACKS
 from pinprick.report.docs_measured import fill_measured, measured_names, written_by_hand
 
+pytestmark = pytest.mark.plain
 ROOT = Path(__file__).parent.parent
 PAGES = [
     *sorted(ROOT.glob("*.md")),
