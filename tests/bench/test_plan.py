@@ -227,3 +227,22 @@ def test_the_code_that_an_own_attack_derives_from_counts(
     Path("base_of_mine.py").write_text(Path("base_of_mine.py").read_text() + "# other\n")
     assert own_code_hash(attack) != before
     assert own_code_hash(build("greedy")) == ""
+
+
+@pytest.mark.parametrize(("device", "expected"), [("cpu", "float32"), ("cuda", "tf32")])
+def test_only_a_gpu_has_tf32(tmp_path: Path, device: str, expected: str) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        'models = ["pinprick:fashion_cnn"]\ndata = ["fashion_sample/test[0:2]"]\n'
+        f'attacks = ["greedy"]\ndevice = "{device}"\nprecision = "tf32"\n',
+        encoding="utf-8",
+    )
+    (cell,) = read_plan(path).cells()
+    assert cell.precision == expected
+
+
+def test_another_precision_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text('precision = "bf16"\n', encoding="utf-8")
+    with pytest.raises(BadInput, match=r"line 1: precision must be float32 or tf32, got 'bf16'"):
+        read_plan(path)

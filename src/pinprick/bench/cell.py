@@ -31,7 +31,7 @@ class Cell:
         seed: The seed of the attack, and of random targets.
         batch_size: Images per batch.
         threads: Number of CPU threads.
-        precision: Type of the numbers.
+        precision: Type of the numbers: "float32", or "tf32" in the convolutions of a GPU.
         device: Kind of device: "cpu" or "cuda".
         max_forwards: Most forward passes per image; None for no limit.
         max_backwards: Most backward passes per image; None for no limit.

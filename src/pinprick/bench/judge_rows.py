@@ -145,7 +145,7 @@ class _Rows:
     def allow_for_another_device(self, goal: Goal, logits: Logits) -> None:
         """Raise the noise to the differences of margins between two kinds of devices.
 
-        A GPU convolves in TF32 by default. The noise is ten times the median of the differences
+        They are largest for rows in TF32. The noise is ten times the median of the differences
         from the stored margins, so that a few rows that were changed do not raise it.
         """
         stored = torch.tensor([math.nan if one is None else one for one in self._stored["margin"]])

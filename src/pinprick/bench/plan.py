@@ -33,6 +33,7 @@ class Product:
         batch_size: Images per batch.
         threads: CPU threads of each cell.
         device: "cpu" or "cuda".
+        precision: On a GPU, "float32", or "tf32" for faster convolutions; a CPU has float32.
         max_forwards: Most forward passes per image.
         max_backwards: Most backward passes per image.
         max_passes: Most forward and backward passes per image, added up.
@@ -50,6 +51,7 @@ class Product:
     batch_size: int = 32
     threads: int = 1
     device: str = "cpu"
+    precision: str = "float32"
     max_forwards: int | None = None
     max_backwards: int | None = None
     max_passes: int | None = None
@@ -115,6 +117,7 @@ class Plan:
                         seed=seed,
                         batch_size=one.batch_size,
                         threads=one.threads,
+                        precision=one.precision if one.device == "cuda" else "float32",
                         device=one.device,
                         max_forwards=one.max_forwards,
                         max_backwards=one.max_backwards,

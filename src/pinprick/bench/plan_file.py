@@ -166,6 +166,12 @@ def _device(key: str, value: Any) -> str:
     return str(value)
 
 
+def _precision(key: str, value: Any) -> str:
+    if value not in ("float32", "tf32"):
+        raise BadInput(f"{key} must be float32 or tf32, got {value!r}")
+    return str(value)
+
+
 def _flag(key: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise BadInput(f"{key} must be true or false, got {value!r}")
@@ -183,6 +189,7 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
     "batch_size": _at_least(1),
     "threads": _at_least(1),
     "device": _device,
+    "precision": _precision,
     "max_forwards": _at_least(1),
     "max_backwards": _at_least(1),
     "max_passes": _at_least(1),

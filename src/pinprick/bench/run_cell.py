@@ -17,6 +17,7 @@ import torch
 from pinprick import __version__
 from pinprick.attacks.build import build
 from pinprick.attacks.card import Attack
+from pinprick.bench.arithmetic import arithmetic
 from pinprick.bench.cache import Cache, LabelledImages
 from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import Origin
@@ -48,7 +49,7 @@ def run_cell(cell: Cell, loaded: Cache | None = None) -> "tuple[pa.Table, Origin
     """
     pa = needed("pyarrow")
     cache, begin = loaded or Cache(), time.perf_counter()
-    with limited_threads(cell.threads):
+    with limited_threads(cell.threads), arithmetic(cell.precision):
         attack = attack_of(cell)
         model, victims = cache.model_of(cell), cache.victims_of(cell)
         given = cache.images_of(cell)

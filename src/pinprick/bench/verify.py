@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pinprick.bench.arithmetic import arithmetic
 from pinprick.bench.cache import Cache, LabelledImages
 from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import Damaged, Origin
@@ -173,7 +174,7 @@ class _OneModel:
         for number, (name, weights) in enumerate(here.victims):
             with self._needed(cells, name, weights):
                 victims[number] = cache.victims_of(replace(here, victims=((name, weights),)))[0]
-        with limited_threads(here.threads), ExitStack() as frozen:
+        with limited_threads(here.threads), arithmetic(here.precision), ExitStack() as frozen:
             for one in (model, *victims):
                 if one is not None:
                     frozen.enter_context(one.frozen())

@@ -1,0 +1,24 @@
+"""Convolutions of a GPU are in float32 unless a cell says otherwise."""
+
+import pytest
+import torch
+
+from pinprick.bench.arithmetic import arithmetic
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_convolutions_have_the_precision_and_then_the_old_one(precision: str, fails: bool) -> None:
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    before = (cudnn.allow_tf32, cudnn.benchmark, cudnn.deterministic, matmul.allow_tf32)
+    try:
+        with arithmetic(precision):
+            assert cudnn.allow_tf32 == (precision == "tf32")
+            assert not matmul.allow_tf32
+            assert (cudnn.benchmark, cudnn.deterministic) == before[1:3]
+            if fails:
+                raise KeyError
+    except KeyError:
+        assert fails
+    after = (cudnn.allow_tf32, cudnn.benchmark, cudnn.deterministic, matmul.allow_tf32)
+    assert after == before
