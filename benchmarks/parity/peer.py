@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from functools import cache
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -215,6 +216,13 @@ def peer_folder(name: str) -> Path:
     return folder
 
 
+def _empty_module(name: str) -> MagicMock:
+    """A module that has every name; others find out by its spec whether it is installed."""
+    module = MagicMock()
+    module.__spec__ = ModuleSpec(name, None)
+    return module
+
+
 @cache
 def load_peer(folder: str, module: str, unused: tuple[str, ...] = ()) -> ModuleType:
     """A module of a repository.
@@ -229,7 +237,7 @@ def load_peer(folder: str, module: str, unused: tuple[str, ...] = ()) -> ModuleT
     root = peer_folder(folder)
     before = set(sys.modules)
     empty = [name for name in unused if not _is_installed(name)]
-    sys.modules.update({name: MagicMock() for name in empty})
+    sys.modules.update({name: _empty_module(name) for name in empty})
     try:
         with (
             patch.object(sys, "path", [str(root), *sys.path]),
