@@ -33,7 +33,11 @@ CLASSES: tuple[type[Settings], ...] = (
     NoiseSettings,
 )
 UNBOUNDED = {"WIFGSM.a", "NoiseSettings.seed"}  # any number will do, or any but 0
-BESIDE = {"SparseAT.passes": {"starts": 1}, "NoiseSettings.max_pairs": {"least_pairs": 2}}
+BESIDE = {
+    "Pixle.most_side": {"least_side": 1},
+    "SparseAT.passes": {"starts": 1},
+    "NoiseSettings.max_pairs": {"least_pairs": 2},
+}
 
 
 each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: str(cls.__name__))
