@@ -172,6 +172,7 @@ def _with_measured(explanation: Explanation, measured: Measured, i: int) -> Expl
     pairs, path = int(measured.shapley.pairs[i]), measured.path
     error = float(measured.shapley.covariance[i, :, :2].clamp_min(0).max().sqrt())
     spare, most_spare = int(measured.spare[i]), explanation.most_spare_pixels
+    overlap = float(measured.structure.saliency_overlap[i])
     return replace(
         explanation,
         clean=stages[0],
@@ -196,7 +197,7 @@ def _with_measured(explanation: Explanation, measured: Measured, i: int) -> Expl
         maps=None if measured.spatial is None else measured.spatial.map_test(i),
         clusters=int(measured.structure.clusters[i]),
         windows=int(measured.structure.windows[i]),
-        saliency_overlap=float(measured.structure.saliency_overlap[i]),
+        saliency_overlap=math.nan if math.isnan(overlap) else overlap,  # equal to itself
         forwards=int(measured.forwards[i]),
         backwards=int(measured.backwards[i]),
     )
