@@ -7,9 +7,10 @@ of a ``.safetensors`` file. The rest is JSON in its metadata, with a checksum of
 
 import json
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -21,6 +22,23 @@ from pinprick.files import atomic_write, remove_leftovers
 from pinprick.json_text import read_json
 
 CHECKPOINT = "checkpoint.safetensors"
+
+Epoch = TypeVar("Epoch")
+Record = dict[str, Any]
+
+
+def save_each(
+    path: Path, epochs: Iterable[Epoch], state: Callable[[], tuple[dict[str, Tensor], Record]]
+) -> Iterator[Epoch]:
+    """The epochs, with a checkpoint of the state after each."""
+    writer = CheckpointWriter(path)
+    try:
+        for epoch in epochs:
+            writer.write(*state())
+            yield epoch
+        writer.wait()
+    finally:
+        writer.close()
 
 
 class CheckpointWriter:

@@ -24,7 +24,7 @@ from pinprick.metrics.wilson import wilson_interval
 from pinprick.model import Classifier
 from pinprick.result import join
 from pinprick.run import attack_batches
-from pinprick.train.checkpoint import CHECKPOINT, CheckpointWriter, read_checkpoint
+from pinprick.train.checkpoint import CHECKPOINT, read_checkpoint, save_each
 from pinprick.train.exam import evenly_spaced
 from pinprick.train.generator_loop import GeneratorEpoch, GeneratorProgress, GeneratorTrainer
 from pinprick.train.generator_plan import GeneratorPlan
@@ -112,15 +112,14 @@ def train_generator_epochs(
         out.mkdir(parents=True, exist_ok=True)
     if path.exists():
         _resume(job, trainer, path)
-    writer = CheckpointWriter(path)
-    try:
-        for epoch in trainer.epochs(tick):
-            record = {"identity": job.identity, "progress": asdict(trainer.progress)}
-            writer.write(trainer.tensors(), record)
-            yield epoch
-        writer.wait()
-    finally:
-        writer.close()
+    yield from save_each(
+        path,
+        trainer.epochs(tick),
+        lambda: (
+            trainer.tensors(),
+            {"identity": job.identity, "progress": asdict(trainer.progress)},
+        ),
+    )
 
 
 def _resume(job: GeneratorJob, trainer: GeneratorTrainer, path: Path) -> None:

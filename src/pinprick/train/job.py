@@ -13,7 +13,7 @@ from torch import nn
 from pinprick import __version__
 from pinprick.errors import BadInput, first_few, one_line
 from pinprick.files import writing
-from pinprick.train.checkpoint import CHECKPOINT, CheckpointWriter, read_checkpoint
+from pinprick.train.checkpoint import CHECKPOINT, read_checkpoint, save_each
 from pinprick.train.exam import evaluate
 from pinprick.train.loop import Tick, Trainer
 from pinprick.train.material import Material, fingerprint
@@ -138,14 +138,11 @@ def train_epochs(
         out.mkdir(parents=True, exist_ok=True)
     if path.exists():
         _resume(trainer, path, identity)
-    writer = CheckpointWriter(path)
-    try:
-        for epoch in trainer.epochs(tick):
-            writer.write(trainer.tensors(), {**identity, "progress": asdict(trainer.progress)})
-            yield epoch
-        writer.wait()
-    finally:
-        writer.close()
+    yield from save_each(
+        path,
+        trainer.epochs(tick),
+        lambda: (trainer.tensors(), {**identity, "progress": asdict(trainer.progress)}),
+    )
 
 
 def _resume(trainer: Trainer, path: Path, identity: dict[str, Any]) -> None:
