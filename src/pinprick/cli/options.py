@@ -163,6 +163,15 @@ Limit = Annotated[
     int | None,
     typer.Option(min=1, metavar="COUNT", help="Use only the first COUNT images of --data."),
 ]
+TrainingOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", metavar="KEY=VALUE", help="A setting of the training; may be repeated."
+    ),
+]
+TrainingFolder = Annotated[
+    Path, typer.Option(metavar="DIR", help="The folder for checkpoint, weights and card.")
+]
 Root = Annotated[
     Path | None,
     typer.Option(

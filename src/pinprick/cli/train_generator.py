@@ -47,13 +47,8 @@ def main(
         ),
     ] = None,
     root: options.Root = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A setting of the training; may be repeated."),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder for checkpoint, weights and card.")
-    ] = DEFAULT_FOLDER,
+    option: options.TrainingOption = None,
+    out: options.TrainingFolder = DEFAULT_FOLDER,
     store: Annotated[
         str,
         typer.Option(
