@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pinprick.metrics.unit import Unit
 from pinprick.report.attack_board import AttackLine
+from pinprick.report.docs_measured import markdown_table
 from pinprick.report.leaderboard import KS, Group, leaderboard
 from pinprick.report.summary_tables import decimal_text, number_text, percent_text, with_interval
 
@@ -75,7 +76,7 @@ def attack_table(found: Boards) -> str:
         ]
         for attack, own in lines.items()
     ]
-    return _markdown(["attack", *found, "mean", "passes", "coverage"], rows)
+    return markdown_table(["attack", *found, "mean", "passes", "coverage"], rows)
 
 
 def model_table(found: Boards) -> str:
@@ -94,7 +95,7 @@ def model_table(found: Boards) -> str:
         for line in group.models
     ]
     ks = [f"at {k}" for k in KS]
-    return _markdown(["data", "rank", "model", "clean", *ks, "images", "attacks"], rows)
+    return markdown_table(["data", "rank", "model", "clean", *ks, "images", "attacks"], rows)
 
 
 def answer(by_unit: Mapping[Unit, Boards], models: Boards) -> str:
@@ -127,7 +128,7 @@ def attackbench_table(found: Boards) -> str:
         )
     head = ["rank", "attack", "optimality", "trapezoid", "fooling rate"]
     theirs = ["their optimality", "their fooling rate"]
-    return _markdown([*head, *theirs, "passes"], rows)
+    return markdown_table([*head, *theirs, "passes"], rows)
 
 
 def leaderboard_figure(by_unit: Mapping[Unit, Boards]) -> "Figure":
@@ -263,8 +264,3 @@ def _reach(line: AttackLine) -> tuple[float, float]:
     """How far the interval reaches to both sides."""
     one = line.optimality
     return max(0.0, one.value - one.low), max(0.0, one.high - one.value)
-
-
-def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

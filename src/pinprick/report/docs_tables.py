@@ -4,6 +4,7 @@ import re
 
 from pinprick.attacks import ATTACKS
 from pinprick.attacks.card import Attack, Card, norm_and_units
+from pinprick.report.docs_measured import markdown_table
 
 _COLUMNS = ("name", "attack", "keeps small", "kind", "targets", "passes at most", "paper")
 _SECTION = re.compile(r"(?<=<!-- differences -->\n).*?(?=<!-- end of differences -->)", re.DOTALL)
@@ -11,9 +12,7 @@ _SECTION = re.compile(r"(?<=<!-- differences -->\n).*?(?=<!-- end of differences
 
 def attack_table(pages: str = "") -> str:
     """One line per attack with its default settings; ``pages`` is the folder of their pages."""
-    lines = [_COLUMNS, ("---",) * len(_COLUMNS)]
-    lines += [_cells(cls, pages) for cls in ATTACKS.values()]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return markdown_table(_COLUMNS, [_cells(cls, pages) for cls in ATTACKS.values()])
 
 
 def _cells(cls: type[Attack], pages: str) -> tuple[str, ...]:
