@@ -160,16 +160,13 @@ def _at_least(least: int) -> Callable[[str, Any], int]:
     return read
 
 
-def _device(key: str, value: Any) -> str:
-    if value not in ("cpu", "cuda"):
-        raise BadInput(f"{key} must be cpu or cuda, got {value!r}")
-    return str(value)
+def _one_of(*choices: str) -> Callable[[str, Any], str]:
+    def read(key: str, value: Any) -> str:
+        if value not in choices:
+            raise BadInput(f"{key} must be {' or '.join(choices)}, got {value!r}")
+        return str(value)
 
-
-def _precision(key: str, value: Any) -> str:
-    if value not in ("float32", "tf32"):
-        raise BadInput(f"{key} must be float32 or tf32, got {value!r}")
-    return str(value)
+    return read
 
 
 def _flag(key: str, value: Any) -> bool:
@@ -188,8 +185,8 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
     "images_per_cell": _at_least(1),
     "batch_size": _at_least(1),
     "threads": _at_least(1),
-    "device": _device,
-    "precision": _precision,
+    "device": _one_of("cpu", "cuda"),
+    "precision": _one_of("float32", "tf32"),
     "max_forwards": _at_least(1),
     "max_backwards": _at_least(1),
     "max_passes": _at_least(1),
