@@ -27,7 +27,7 @@ NETWORKS = {
     "pinprick:mnist_cnn_pgd_at": "MNIST CNN, PGD-AT",
 }
 GOALS = {"untargeted": "untargeted", "least_likely": "least likely"}
-SMALL = {RESNET: "cifar10", EFFICIENTNET: "imagenet"}  # presets of the printed attack
+PRESETS = {RESNET: "cifar10", EFFICIENTNET: "imagenet"}  # presets of the printed attack
 PAPER = {"untargeted": "44", "least_likely": "69"}
 TAUS = (0.49, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.0)
 RADII = {"1/255": 1 / 255, "4/255": 4 / 255, "8/255": 8 / 255, "0.3": 0.3}
@@ -122,7 +122,7 @@ def figures(rows: Rows) -> Table:
 
 
 def departures(rows: Rows) -> Table:
-    chosen = [(model, goal) for model, goal in cases() if model in SMALL]
+    chosen = [(model, goal) for model, goal in cases() if model in PRESETS]
     sizes = [len(rows.of(model, goal, ours(model)).elements) for model, goal in chosen]
     titles = (
         f"{NETWORKS[model]}, {GOALS[goal]}, {n} images"
@@ -163,9 +163,9 @@ def overhead(rows: Rows) -> Table:
 def printed(rows: Rows) -> Table:
     titles = ("reading", "fooled", "mean", "median", "passes", "the paper")
     yield ["network", "n", "goal", *titles]
-    for model, goal in cases():
+    for model, goal in ((model, goal) for model, goal in cases() if model in PRESETS):
         for title, changes in READINGS.items():
-            spec = {"name": "wifgsm_printed", "preset": SMALL.get(model, "mnist"), **changes}
+            spec = {"name": "wifgsm_printed", "preset": PRESETS[model], **changes}
             if not rows.has(model, goal, spec):
                 continue
             found = {f"{title}, τ 0.30": rows.of(model, goal, spec)}
