@@ -5,17 +5,22 @@ the value of the authors' scripts for CIFAR-10.
 """
 
 import io
+import math
+import sys
 import textwrap
 from argparse import Namespace
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from types import ModuleType
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
 from benchmarks.parity.peer import (
     Network,
     Peer,
+    aim,
     load_peer,
+    nearest_rows,
     one_by_one,
     peer_folder,
     seed_of,
@@ -28,15 +33,23 @@ from pinprick.goal import Goal
 from pinprick.model import Access
 
 
-def _card(name: str, title: str, access: Access, *, minimal: bool = False) -> Card:
+def _card(
+    name: str,
+    title: str,
+    access: Access,
+    *,
+    minimal: bool = False,
+    targeted: bool = False,
+    unit: Literal["elements", "pixels"] = "pixels",
+) -> Card:
     return Card(
         name=name,
         title=f"{title}, authors' code",
         norm="l0",
-        unit="pixels",
+        unit=unit,
         kind="minimal" if minimal else "budget",
         access=access,
-        targeted=False,
+        targeted=targeted,
         random=True,
         paper="",
     )
@@ -52,24 +65,25 @@ class SparseRS(Peer):
         alpha: Share of the pixels that are swapped at first.
     """
 
-    card: ClassVar[Card] = _card("authors_sparse_rs", "Sparse-RS", "scores")
+    card: ClassVar[Card] = _card("authors_sparse_rs", "Sparse-RS", "scores", targeted=True)
 
     k: int = setting(50, least=1)
     queries: int = setting(1000, least=1)
     alpha: float = setting(0.3, above=0, most=1)
 
     def run(self, problem: Problem) -> Tensor:
-        code = load_peer("sparse-rs", "rs_attacks")
+        code, (classes, targeted) = load_peer("sparse-rs", "rs_attacks"), aim(problem)
         attack = code.RSAttack(
             Network(problem),
             eps=self.k,
             n_queries=self.queries,
             p_init=self.alpha,
+            targeted=targeted,
             seed=seed_of(problem),
             verbose=False,
         )
         with torch.no_grad():
-            return cast(Tensor, attack.perturb(problem.images.clone(), problem.goal.labels)[1])
+            return cast(Tensor, attack.perturb(problem.images.clone(), classes)[1])
 
 
 def _sparse_pgd(problem: Problem, k: int, steps: int, *, projected: bool) -> Tensor:
@@ -274,7 +288,11 @@ class _Scaled(torch.nn.Module):
         return cast(Tensor, self.network(_Exactly.apply((values + 1) / 2, self.ours(values))))
 
     def ours(self, values: Tensor) -> Tensor:
-        return torch.where(values == self.theirs, self.images, (values + 1) / 2).detach()
+        images, theirs = self.images, self.theirs
+        if len(values) != len(theirs):  # their code drops images that are finished
+            rows = nearest_rows(values, theirs)
+            images, theirs = images[rows], theirs[rows]
+        return torch.where(values == theirs, images, (values + 1) / 2).detach()
 
 
 class _Exactly(torch.autograd.Function):
@@ -298,13 +316,18 @@ def _untargeted_margin(logits: Tensor, label: Tensor, *_: Any, **__: Any) -> Ten
 class Homotopy(Peer):
     """Homotopy: github.com/VITA-Group/SparseADV_Homotopy, untargeted.
 
+    The first lambda is worked out from one gradient; their search for the same value asks for that
+    gradient thousands of times.
+
     Attributes:
         eps: Largest change of an element.
         growth: Most elements that a round may add.
         steps: Steps of each round.
     """
 
-    card: ClassVar[Card] = _card("authors_homotopy", "Homotopy", "gradients", minimal=True)
+    card: ClassVar[Card] = _card(
+        "authors_homotopy", "Homotopy", "gradients", minimal=True, unit="elements"
+    )
 
     eps: float = setting(1.0, above=0, most=1)
     growth: int = setting(200, least=1)
@@ -314,6 +337,7 @@ class Homotopy(Peer):
         unused = ("datasets", "torchvision", "torchvision.transforms", "inception_v3")
         code = load_peer("SparseADV_Homotopy", "demo_attack", unused)
         code.CWLoss = _clamped_margin  # theirs is for 1000 classes
+        code.search_lambda = _first_lambda
         return one_by_one(problem, lambda network, part: self._attack(code, network, part))
 
     def _attack(self, code: Any, network: Network, problem: Problem) -> Tensor:
@@ -340,6 +364,139 @@ class Homotopy(Peer):
 def _clamped_margin(logits: Tensor, label: Tensor, kappa: float = 0, tar: bool = True) -> Tensor:
     assert not tar, "untargeted"
     return Goal(label).margin(logits).clamp(min=kappa).sum()
+
+
+def _first_lambda(
+    loss_type: str,
+    net: Network,
+    original_img: Tensor,
+    target_class: int,
+    original_class: int,
+    tar: int,
+    val_c: float,
+    max_update: int,
+    maxiter: int,
+    max_epsilon: float,
+) -> float:
+    """What their ``search_lambda`` returns.
+
+    The smallest multiple of 1e-6 at which the first step of length 1e-3 changes no element, times
+    0.99 until it changes one, times ``val_c``.
+    """
+    image = original_img.clone().requires_grad_()
+    label = torch.tensor([target_class], device=image.device)
+    (grad,) = torch.autograd.grad(_clamped_margin(net(image), label, tar=False), image)
+    step = -1e-3 * grad
+    room = step.clamp(-max_epsilon, max_epsilon)
+    room = (image.detach() + room).clamp(0, 1) - image.detach()
+    gain = float((step.square() - (room - step).square()).max()) / 2e-3
+    lam = 1e-6 * (math.floor(gain / 1e-6) + 1)
+    while gain > 0 and lam > gain:
+        lam *= 0.99
+    return lam * val_c
+
+
+@dataclass(frozen=True, kw_only=True)
+class SAPF(Peer):
+    """SAPF: github.com/wubaoyuan/Sparse-Adversarial-Attack, towards a target; for ten classes.
+
+    Groups are SLIC superpixels, as theirs. The last stage has half as many steps as the first.
+    Where the gates do not settle, hundreds of elements too many change. An image with more than
+    1.1 times ``k`` changed elements counts as failed.
+
+    Attributes:
+        k: Number of elements to change; theirs changes about so many.
+        steps: Steps on the sizes.
+        gate_steps: Steps of ADMM on the gates.
+        searches: Weights that are tried.
+        weight: The first weight.
+        decay_every: Steps between two decays of the step.
+        rho_growth: Factor of the penalties per step.
+    """
+
+    card: ClassVar[Card] = _card(
+        "authors_sapf", "SAPF", "gradients", targeted=True, unit="elements"
+    )
+
+    k: int = setting(200, least=1)
+    steps: int = setting(2000, least=1)
+    gate_steps: int = setting(2000, least=1)
+    searches: int = setting(6, least=1)
+    weight: float = setting(1e-3, above=0)
+    decay_every: int = setting(50, least=1)
+    rho_growth: float = setting(1.01, least=1)
+
+    def run(self, problem: Problem) -> Tensor:
+        code = self._load()
+        none, one = torch.zeros((), device=problem.images.device), torch.ones(())
+        code.img_normalized_ops = none, one.to(none)  # the network takes values from 0 to 1
+        for name, value in {
+            "k": self.k,
+            "maxIter_e": self.steps,
+            "maxIter_g": self.gate_steps,
+            "lambda1_search_times": self.searches,
+            "init_lambda1": self.weight,
+            "lr_decay_step": self.decay_every,
+            "rho_increase_factor": self.rho_growth,
+        }.items():
+            setattr(code.args, name, value)
+        return one_by_one(problem, lambda network, part: self._attack(code, network, part))
+
+    def _load(self) -> Any:
+        """Their module; its flags mix tabs and spaces, which Python refuses today."""
+        flags = ModuleType("flags")
+        text = (peer_folder("Sparse-Adversarial-Attack") / "flags.py").read_text()
+        exec(compile(text.expandtabs(4), "flags.py", "exec"), flags.__dict__)
+        sys.modules["flags"] = flags
+        try:
+            return load_peer("Sparse-Adversarial-Attack", "main")
+        finally:
+            del sys.modules["flags"]
+
+    def _attack(self, code: Any, network: Network, problem: Problem) -> Tensor:
+        assert problem.goal.targets is not None, "their code needs targets"
+        image = problem.images
+        pixels = (image[0].permute(1, 2, 0) * 255).round().byte().cpu().numpy()
+        segments = code.slic(pixels, n_segments=150, compactness=10, start_label=0)
+        marks = np.arange(segments.max() + 1).reshape(-1, 1, 1) == segments
+        groups = torch.from_numpy(marks).to(image)[:, None].repeat(1, image.shape[1], 1, 1)
+        target = int(problem.goal.targets[0])
+        found = code.train_adptive(0, network, image, target, groups, torch.ones_like(image))
+        adv = torch.tensor(found["adv_image"]).permute(2, 0, 1)[None].to(image)
+        return adv if (adv != image).sum() <= 1.1 * self.k else image
+
+
+@dataclass(frozen=True, kw_only=True)
+class GSE(Peer):
+    """GSE: github.com/wagnermoritz/GSE, with the settings of its paper for CIFAR-10.
+
+    Attributes:
+        steps: Steps per search at most.
+        searches: Weights that are tried per image.
+        freeze_after: Steps of a search after which no further pixel may change.
+    """
+
+    card: ClassVar[Card] = _card("authors_gse", "GSE", "gradients", minimal=True, targeted=True)
+
+    steps: int = setting(200, least=1)
+    searches: int = setting(10, least=1)
+    freeze_after: int = setting(30, least=1)
+
+    def run(self, problem: Problem) -> Tensor:
+        code, (classes, targeted) = load_peer("GSE", "attacks"), aim(problem)
+        theirs = problem.images * 2 - 1
+        scaled = _Scaled(Network(problem), problem.images, theirs)
+        attack = code.GSEAttack(
+            scaled,
+            targeted=targeted,
+            search_steps=self.searches,
+            iters=self.steps,
+            k_hat=self.freeze_after,
+            mu=1.0,
+            sigma=0.005,
+            q=0.25,
+        )
+        return scaled.ours(attack(theirs, classes))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,9 @@
 
 A line per pair, ours before theirs: images that the model gets right, fooled images, mean over the
 images that both fooled, images on which each needs less, passes and milliseconds per image. Ours is
-worse where it fools fewer images by McNemar's test, or where it needs over 5 % more units and the
-paired difference is beyond 3 standard errors. Then the exit status is 1.
+worse where it fools fewer images by McNemar's test. A minimal attack is also worse where it needs
+over 5 % more units and the paired difference is beyond 3 standard errors; a budget attack may use
+its budget. Then the exit status is 1. Images that one side lacks do not count.
 """
 
 import argparse
@@ -50,9 +51,12 @@ def measure_of(attack: Attack) -> str:
     return facts.norm if facts.unit is None else facts.unit
 
 
-def compare(ours: Any, theirs: Any, measure: str) -> dict[str, Any]:
+def compare(ours: Any, theirs: Any, measure: str, *, minimal: bool = True) -> dict[str, Any]:
     """One row: what both needed on the same images."""
-    assert ours["index"].to_list() == theirs["index"].to_list(), "both attack the same images"
+    ours, theirs = (
+        one.filter(one["index"].is_in(other["index"].to_list()))
+        for one, other in ((ours, theirs), (theirs, ours))
+    )
     fine = (ours["error"] == "") & (theirs["error"] == "") & ours["correct"]
     ours, theirs = ours.filter(fine), theirs.filter(fine)
     fooled = [one["success"].to_numpy() for one in (ours, theirs)]
@@ -64,7 +68,7 @@ def compare(ours: Any, theirs: Any, measure: str) -> dict[str, Any]:
     means = [float(size.mean()) if count else math.nan for size in sizes]
     p_value = mcnemar(*fooled)
     fewer = fooled[0].sum() < fooled[1].sum() and p_value < 0.05
-    more = count > 1 and means[0] > 1.05 * means[1] and difference.mean() > 3 * error
+    more = minimal and count > 1 and means[0] > 1.05 * means[1] and difference.mean() > 3 * error
     row: dict[str, Any] = {
         "images": len(ours),
         "measure": measure,
@@ -100,7 +104,7 @@ def pairs(plan: Path, store: Store) -> Iterator[dict[str, Any]]:
             if any(table is None for table in found):
                 print(f"no rows: {about['theirs']['name']} on {data}", file=sys.stderr)
                 continue
-            row = compare(*found, measure_of(first))
+            row = compare(*found, measure_of(first), minimal=first.facts().kind == "minimal")
             yield {"settings": about, "model": model, "data": data, "goal": goal, **row}
 
 

@@ -8,10 +8,11 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
-from benchmarks.parity.peer import Network, Peer, load_peer, one_by_one
+from benchmarks.parity.peer import Network, Peer, aim, load_peer, one_by_one, side_by_side
 from torch import Tensor
 
 from pinprick import Card, Problem, setting
+from pinprick.model import Access
 from pinprick.parts.starts import find_starts
 
 _ORDERS = {"l0": 0, "l1": 1, "l2": 2, "linf": math.inf}
@@ -23,7 +24,13 @@ def _advlib() -> Any:
 
 
 def _card(
-    name: str, title: str, norm: Norm, *, targeted: bool = False, random: bool = False
+    name: str,
+    title: str,
+    norm: Norm,
+    *,
+    targeted: bool = False,
+    random: bool = False,
+    access: Access = "gradients",
 ) -> Card:
     return Card(
         name=name,
@@ -31,7 +38,7 @@ def _card(
         norm=norm,
         unit="elements" if norm == "l0" else None,
         kind="minimal",
-        access="gradients",
+        access=access,
         targeted=targeted,
         random=random,
         paper="",
@@ -40,7 +47,7 @@ def _card(
 
 @dataclass(frozen=True, kw_only=True)
 class AdvlibSigmaZero(Peer):
-    """σ-zero of adv-lib.
+    """σ-zero of adv-lib, which is untargeted.
 
     Attributes:
         steps: Number of steps.
@@ -67,18 +74,76 @@ class AdvlibFMN(Peer):
         steps: Number of steps.
     """
 
-    card: ClassVar[Card] = _card("advlib_fmn", "FMN of adv-lib", "l0")
+    card: ClassVar[Card] = _card("advlib_fmn", "FMN of adv-lib", "l0", targeted=True)
 
     norm: Norm = "l0"
     steps: int = setting(1000, least=1)
 
     def run(self, problem: Problem) -> Tensor:
-        order, images = _ORDERS[self.norm], problem.images.clone()
-        fmn = _advlib().fmn
-        return cast(
-            Tensor,
-            fmn(Network(problem), images, problem.goal.labels, norm=order, steps=self.steps),
+        order, images, (classes, targeted) = (
+            _ORDERS[self.norm],
+            problem.images.clone(),
+            aim(problem),
         )
+        found = _advlib().fmn(
+            Network(problem), images, classes, norm=order, targeted=targeted, steps=self.steps
+        )
+        return cast(Tensor, found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdvlibVFGA(Peer):
+    """VFGA of adv-lib.
+
+    Attributes:
+        steps: Most steps, each of which changes one element; None for as many as there are.
+        samples: Random amounts per step and direction.
+    """
+
+    card: ClassVar[Card] = _card("advlib_vfga", "VFGA of adv-lib", "l0", targeted=True, random=True)
+
+    steps: int | None = setting(None, least=1)
+    samples: int = setting(10, least=1)
+
+    def run(self, problem: Problem) -> Tensor:
+        images, (classes, targeted) = problem.images.clone(), aim(problem)
+        found = _advlib().vfga(
+            Network(problem),
+            images,
+            classes,
+            targeted,
+            max_iter=self.steps,
+            n_samples=self.samples,
+        )
+        return cast(Tensor, found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdvlibPDPGD(Peer):
+    """PDPGD of adv-lib in l0.
+
+    Attributes:
+        steps: Number of gradient steps.
+        prox: The proximal step.
+    """
+
+    card: ClassVar[Card] = _card("advlib_pdpgd", "PDPGD of adv-lib", "l0", targeted=True)
+
+    steps: int = setting(500, least=1)
+    prox: Literal["l0", "l2/3"] = "l0"
+
+    def run(self, problem: Problem) -> Tensor:
+        images, (classes, targeted) = problem.images.clone(), aim(problem)
+        found = _advlib().pdpgd(
+            Network(problem),
+            images,
+            classes,
+            norm=0,
+            targeted=targeted,
+            num_steps=self.steps,
+            proximal_operator={"l0": None, "l2/3": 23}[self.prox],
+        )
+        return cast(Tensor, found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +154,7 @@ class FoolboxFMN(Peer):
         steps: Number of steps.
     """
 
-    card: ClassVar[Card] = _card("foolbox_fmn", "FMN of Foolbox", "l0")
+    card: ClassVar[Card] = _card("foolbox_fmn", "FMN of Foolbox", "l0", targeted=True)
 
     steps: int = setting(1000, least=1)
 
@@ -97,8 +162,8 @@ class FoolboxFMN(Peer):
         import foolbox
 
         attack = foolbox.attacks.L0FMNAttack(steps=self.steps)
-        criterion = foolbox.criteria.Misclassification(problem.goal.labels)
-        return cast(Tensor, attack.run(_for_foolbox(Network(problem)), problem.images, criterion))
+        found = attack.run(_for_foolbox(Network(problem)), problem.images, _criterion(problem))
+        return cast(Tensor, found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,17 +195,86 @@ class FoolboxHopSkipJump(Peer):
         attack = foolbox.attacks.HopSkipJumpAttack(
             steps=self.steps, constraint=self.norm, initial_gradient_eval_steps=100
         )
-        criterion = foolbox.criteria.Misclassification(problem.goal.labels)
         found = attack.run(
-            _for_foolbox(network), problem.images, criterion, starting_points=starts.images
+            _for_foolbox(network),
+            problem.images,
+            _criterion(problem),
+            starting_points=starts.images,
         )
         return cast(Tensor, found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoolboxPointwise(Peer):
+    """Pointwise of Foolbox, without its second phase, which lowers l2 alone.
+
+    It takes one image at a time: in a batch it queries every image as long as any image goes on.
+
+    Attributes:
+        tries: Noisy images that are queried to find a start.
+    """
+
+    card: ClassVar[Card] = _card(
+        "foolbox_pointwise", "Pointwise of Foolbox", "l0", random=True, access="labels"
+    )
+
+    tries: int = setting(1000, least=1)
+
+    def run(self, problem: Problem) -> Tensor:
+        return one_by_one(problem, self._attack)
+
+    def _attack(self, network: Network, problem: Problem) -> Tensor:
+        import foolbox
+
+        model, criterion = _for_foolbox(network), _criterion(problem)
+        noise = foolbox.attacks.SaltAndPepperNoiseAttack(steps=self.tries)
+        start = noise.run(model, problem.images, criterion)
+        if (start == problem.images).all():  # none of them fools
+            return problem.images
+        attack = foolbox.attacks.PointwiseAttack(l2_binary_search=False)
+        found = attack.run(model, problem.images, criterion, starting_points=start)
+        return cast(Tensor, found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoolboxBrendelBethge(Peer):
+    """Brendel & Bethge of Foolbox in l0, from its own starts; it needs numba.
+
+    Its first radius grows with the number of images in a batch. Changes up to 1e-4, which it does
+    not count, are undone.
+
+    Attributes:
+        steps: Number of steps.
+    """
+
+    card: ClassVar[Card] = _card(
+        "foolbox_brendel_bethge", "Brendel & Bethge of Foolbox", "l0", random=True
+    )
+
+    steps: int = setting(1000, least=1)
+
+    def run(self, problem: Problem) -> Tensor:
+        import foolbox
+
+        attack = foolbox.attacks.L0BrendelBethgeAttack(steps=self.steps)
+        found = attack.run(_for_foolbox(Network(problem)), problem.images, _criterion(problem))
+        unchanged = (found - problem.images).abs() <= 1e-4
+        return problem.images.where(unchanged, found)
 
 
 def _for_foolbox(network: Network) -> Any:
     import foolbox
 
     return foolbox.PyTorchModel(network, bounds=(0, 1), device=network.device_mark.device)
+
+
+def _criterion(problem: Problem) -> Any:
+    import foolbox
+
+    classes, targeted = aim(problem)
+    if targeted:
+        return foolbox.criteria.TargetedMisclassification(classes)
+    return foolbox.criteria.Misclassification(classes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,4 +384,41 @@ class TorchattacksSparseFool(Peer):
         import torchattacks
 
         attack = torchattacks.SparseFool(Network(problem), steps=self.steps, lam=self.lam)
+        return cast(Tensor, attack(problem.images.clone(), problem.goal.labels))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TorchattacksPixle(Peer):
+    """Pixle of torchattacks.
+
+    Attributes:
+        rounds: Number of times that the best try becomes the next image to try from.
+        tries: Tries per round.
+        least_side: Least width and height of the rectangle.
+        most_side: Greatest width and height of the rectangle.
+    """
+
+    card: ClassVar[Card] = _card(
+        "torchattacks_pixle", "Pixle of torchattacks", "l0", random=True, access="scores"
+    )
+
+    rounds: int = setting(20, least=1)
+    tries: int = setting(10, least=1)
+    least_side: int = setting(2, least=1)
+    most_side: int = setting(10, least=1)
+
+    def run(self, problem: Problem) -> Tensor:
+        return side_by_side(problem, self._attack)
+
+    def _attack(self, network: Network, problem: Problem) -> Tensor:
+        import torchattacks
+
+        sides = (self.least_side, self.most_side)
+        attack = torchattacks.Pixle(
+            network,
+            x_dimensions=sides,
+            y_dimensions=sides,
+            restarts=self.rounds,
+            max_iterations=self.tries,
+        )
         return cast(Tensor, attack(problem.images.clone(), problem.goal.labels))

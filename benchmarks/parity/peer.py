@@ -6,7 +6,8 @@ name of its repository: ``git clone https://github.com/fra31/sparse-rs``.
 
 What such code does to its surroundings ends with the call: ``Network`` stands between it and the
 model, so that it can neither change the model's mode nor its weights. Its output is dropped, its
-random numbers start at the seed of the image, and ``.cuda()`` does nothing on a CPU.
+random numbers start at the seed of the image, ``.cuda()`` does nothing on a CPU, and settings of
+cuDNN and of the environment are restored.
 """
 
 import io
@@ -77,10 +78,13 @@ class Network(nn.Module):
         problem = self._problem[0]
         if len(images) == len(problem):
             return problem.logits(images)
-        with torch.no_grad():  # of a few images, or of copies: sparse changes leave them alike
-            flat = problem.images.flatten(1)
-            rows = torch.cdist(images.detach().flatten(1), flat, p=1).argmin(dim=1)
-        return problem[rows].logits(images)
+        return problem[nearest_rows(images, problem.images)].logits(images)
+
+
+def nearest_rows(images: Tensor, clean: Tensor) -> Tensor:
+    """Which clean image each of a few images, or of several copies, resembles most."""
+    with torch.no_grad():
+        return torch.cdist(images.flatten(1), clean.flatten(1), p=1).argmin(dim=1)
 
 
 def one_by_one(problem: Problem, attack: Callable[[Network, Problem], Tensor]) -> Tensor:
@@ -179,12 +183,14 @@ class _Run:
 @contextmanager
 def borrowed(problem: Problem) -> Iterator[None]:
     """Their code may print, draw random numbers and call ``.cuda()``; all of it ends here."""
-    state, numpy_state = random.getstate(), np.random.get_state()
+    state, numpy_state, cudnn = random.getstate(), np.random.get_state(), torch.backends.cudnn
+    modes = cudnn.benchmark, cudnn.deterministic
     cuda = [problem.images.device] if problem.images.is_cuda else []
     with ExitStack() as stack:
         stack.enter_context(torch.random.fork_rng(devices=cuda))
         stack.enter_context(redirect_stdout(io.StringIO()))
         stack.enter_context(torch.enable_grad())
+        stack.enter_context(patch.dict(os.environ))
         if not cuda:
             for kind in (Tensor, nn.Module):
                 stack.enter_context(patch.object(kind, "cuda", lambda one, *_, **__: one))
@@ -194,6 +200,13 @@ def borrowed(problem: Problem) -> Iterator[None]:
         finally:
             random.setstate(state)
             np.random.set_state(numpy_state)
+            cudnn.benchmark, cudnn.deterministic = modes
+
+
+def aim(problem: Problem) -> tuple[Tensor, bool]:
+    """The targets and True, or the labels and False: what most of their code asks for."""
+    targets = problem.goal.targets
+    return (problem.goal.labels, False) if targets is None else (targets, True)
 
 
 def seed_of(problem: Problem) -> int:

@@ -104,6 +104,17 @@ def test_ours_is_worse_where_it_fools_fewer_beyond_chance(compare: Any) -> None:
     assert not compare(all_of_them, none, "pixels")["worse"]
 
 
+def test_a_budget_attack_may_use_its_budget(compare: Any) -> None:
+    few, more = rows([True] * 10, [4] * 10), rows([True] * 10, [5, 6] * 5)
+    assert not compare(more, few, "pixels", minimal=False)["worse"]
+
+
+def test_images_that_one_side_lacks_do_not_count(compare: Any) -> None:
+    row = compare(rows([True] * 4, [4, 4, 90, 90]), rows([True] * 2, [4] * 2), "pixels")
+    assert row["images"] == 2
+    assert row["ours"]["mean"] == 4
+
+
 def test_images_with_an_error_do_not_count(compare: Any) -> None:
     ours = rows([True] * 3, [4, 4, 90]).with_columns(error=pl.Series(["", "", "broken"]))
     row = compare(ours, rows([True] * 3, [4] * 3), "pixels")
