@@ -3,10 +3,10 @@
     python benchmarks/parity/compare.py plans/parity.toml --store STORE [--out rows.json]
 
 A line per pair, ours before theirs: images that the model gets right, fooled images, mean over the
-images that both fooled, images on which each needs less, passes and milliseconds per image. Ours is
-worse where it fools fewer images by McNemar's test. A minimal attack is also worse where it needs
-over 5 % more units and the paired difference is beyond 3 standard errors; a budget attack may use
-its budget. Then the exit status is 1. Images that one side lacks do not count.
+images that both fooled, images on which each needs less, passes and milliseconds per image. A side
+is worse where it fools fewer images by McNemar's test. A minimal attack is also worse where it
+needs over 5 % more units and the paired difference is beyond 3 standard errors; a budget attack may
+use its budget. Where ours is worse, the exit status is 1. Images that one side lacks do not count.
 """
 
 import argparse
@@ -28,11 +28,12 @@ COLUMNS = ["success", "correct", "pixels", "elements", "l1", "l2", "linf"]
 COLUMNS += ["forwards", "backwards", "seconds", "error"]
 
 
-def rows_of(store: Store, attack: Attack, model: str, data: str, goal: str, seed: int) -> Any:
+def rows_of(
+    rows: Any, cells: Any, attack: Attack, model: str, data: str, goal: str, seed: int
+) -> Any:
     """The rows of one attack in the order of the images; None where there are none."""
     import polars as pl
 
-    rows, cells = store.rows_and_cells()
     mine = cells.filter(
         (pl.col("settings") == canonical(attack.describe()))
         & (pl.col("model") == model)
@@ -41,7 +42,7 @@ def rows_of(store: Store, attack: Attack, model: str, data: str, goal: str, seed
         & (pl.col("seed") == seed)
     )
     found = rows.filter(pl.col("cell").is_in(mine["cell"].to_list()))
-    table = found.select("index", *COLUMNS).sort("index").collect()
+    table = found.sort("index")
     return table if len(table) else None
 
 
@@ -67,8 +68,12 @@ def compare(ours: Any, theirs: Any, measure: str, *, minimal: bool = True) -> di
     error = float(difference.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan
     means = [float(size.mean()) if count else math.nan for size in sizes]
     p_value = mcnemar(*fooled)
-    fewer = fooled[0].sum() < fooled[1].sum() and p_value < 0.05
-    more = minimal and count > 1 and means[0] > 1.05 * means[1] and difference.mean() > 3 * error
+
+    def worse(one: int, other: int, excess: float) -> bool:
+        fewer = fooled[one].sum() < fooled[other].sum() and p_value < 0.05
+        more = count > 1 and means[one] > 1.05 * means[other] and excess > 3 * error
+        return bool(fewer or (minimal and more))
+
     row: dict[str, Any] = {
         "images": len(ours),
         "measure": measure,
@@ -78,7 +83,8 @@ def compare(ours: Any, theirs: Any, measure: str, *, minimal: bool = True) -> di
         "ours_smaller": int((difference < 0).sum()),
         "theirs_smaller": int((difference > 0).sum()),
         "standard_error": error,
-        "worse": bool(fewer or more),
+        "worse": worse(0, 1, difference.mean() if count else 0.0),
+        "better": worse(1, 0, -difference.mean() if count else 0.0),
     }
     for who, one, hits, mean in zip(("ours", "theirs"), (ours, theirs), fooled, means, strict=True):
         row[who] = {
@@ -94,18 +100,28 @@ def compare(ours: Any, theirs: Any, measure: str, *, minimal: bool = True) -> di
 
 def pairs(plan: Path, store: Store) -> Iterator[dict[str, Any]]:
     """One row per attack of theirs that has rows, beside ours of the same product."""
+    every, cells = store.rows_and_cells(whole=True)
+    rows = every.select("cell", "index", *COLUMNS).collect()
     for one in read_plan(plan).products:
         first, *others = one.attacks
         for other, model, data, goal, seed in product(
             others, one.models, one.data, one.goals, one.seeds
         ):
-            found = [rows_of(store, each, model, data, goal, seed) for each in (first, other)]
+            found = [rows_of(rows, cells, each, model, data, goal, seed) for each in (first, other)]
             about = {"ours": first.describe(), "theirs": other.describe()}
+            titles = {"ours": first.facts().title, "theirs": other.facts().title}
             if any(table is None for table in found):
                 print(f"no rows: {about['theirs']['name']} on {data}", file=sys.stderr)
                 continue
             row = compare(*found, measure_of(first), minimal=first.facts().kind == "minimal")
-            yield {"settings": about, "model": model, "data": data, "goal": goal, **row}
+            yield {
+                "titles": titles,
+                "settings": about,
+                "model": model,
+                "data": data,
+                "goal": goal,
+                **row,
+            }
 
 
 def main() -> int:
@@ -115,6 +131,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where to write the rows as JSON")
     options = parser.parse_args()
     rows = list(pairs(options.plan, existing_store(options.store)))
+    verdicts = {(True, False): "WORSE", (False, True): "better", (True, True): "undecided"}
     print("| attack | images | fooled | mean | smaller | passes | ms per image | |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for row in rows:
@@ -126,7 +143,8 @@ def main() -> int:
             f"| {ours['fooled']}, {theirs['fooled']} "
             f"| {ours['mean']:.2f}, {theirs['mean']:.2f} {row['measure']} "
             f"| {row['ours_smaller']}, {row['theirs_smaller']} "
-            f"| {', '.join(passes)} | {', '.join(times)} | {'WORSE' if row['worse'] else ''} |"
+            f"| {', '.join(passes)} | {', '.join(times)} "
+            f"| {verdicts.get((row['worse'], row['better']), '')} |"
         )
     if options.out is not None:
         options.out.write_text(json.dumps(rows, indent=1) + "\n")

@@ -28,8 +28,13 @@ def floors() -> dict[str, Any]:
 
 
 @pytest.fixture
-def compare() -> Any:
-    return runpy.run_path(str(ROOT / "benchmarks/parity/compare.py"))["compare"]
+def parity() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "benchmarks/parity/compare.py"))
+
+
+@pytest.fixture
+def compare(parity: dict[str, Any]) -> Any:
+    return parity["compare"]
 
 
 def test_every_attack_of_the_plan_has_a_floor(floors: dict[str, Any]) -> None:
@@ -89,9 +94,9 @@ def rows(fooled: list[bool], pixels: list[int]) -> pl.DataFrame:
 
 def test_ours_is_worse_where_it_needs_clearly_more(compare: Any) -> None:
     few, more = rows([True] * 10, [4] * 10), rows([True] * 10, [5, 6] * 5)
-    assert compare(more, few, "pixels")["worse"]
-    better = compare(few, more, "pixels")
-    assert not better["worse"]
+    worse, better = compare(more, few, "pixels"), compare(few, more, "pixels")
+    assert (worse["worse"], worse["better"]) == (True, False)
+    assert (better["worse"], better["better"]) == (False, True)
     assert (better["ours"]["mean"], better["theirs"]["mean"]) == (4, 5.5)
     assert (better["ours_smaller"], better["theirs_smaller"]) == (10, 0)
 
@@ -102,6 +107,33 @@ def test_ours_is_worse_where_it_fools_fewer_beyond_chance(compare: Any) -> None:
     assert compare(none, all_of_them, "pixels")["worse"]
     assert not compare(nearly, all_of_them, "pixels")["worse"]
     assert not compare(all_of_them, none, "pixels")["worse"]
+
+
+def test_a_product_of_a_plan_gives_a_pair_from_the_rows_of_both(
+    parity: dict[str, Any], tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "store")
+    specs: list[dict[str, Any]] = [{"name": "greedy"}, {"name": "fmn", "steps": 7}]
+    store.prepare()
+    for spec, elements in zip(specs, ([4, 5, 6], [6, 6, 8]), strict=True):
+        cell = cell_with(attack=build(spec).describe())
+        table: dict[str, Any] = dict.fromkeys(("l1", "l2", "linf", "seconds"), [0.5] * 3)
+        table |= {"elements": elements, "pixels": elements, "forwards": [9] * 3}
+        table |= {"cell": [cell.key] * 3, "index": [0, 1, 2], "backwards": [9] * 3}
+        table |= {"success": [True] * 3, "correct": [True] * 3, "error": [""] * 3}
+        store.write(cell, pa.table(table), ORIGIN)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        f'models = ["{CELL.model}"]\ndata = ["{CELL.data}"]\n'
+        'attacks = ["greedy", {name = "fmn", steps = 7}]\n'
+    )
+    (row,) = parity["pairs"](plan, store)
+    assert row["titles"] == {"ours": "Greedy pixels", "theirs": "FMN"}
+    assert (row["images"], row["ours"]["mean"], row["theirs"]["mean"]) == (
+        3,
+        5,
+        pytest.approx(20 / 3),
+    )
 
 
 def test_a_budget_attack_may_use_its_budget(compare: Any) -> None:
