@@ -11,8 +11,10 @@ ROWS = Path(__file__).parents[2] / "results" / "egs_tssa"
 NETWORKS = {
     "pinprick:cifar10_resnet20": "ResNet-20, CIFAR-10",
     "file:models/cifar10_resnet18": "ResNet-18, CIFAR-10",
+    "efficientnet_lite0": "EfficientNet-Lite0, 224 px",
 }
-WIDTHS = {"small": "16, comes with the package", "full": "64"}
+CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+WIDTHS = {"small": "16, comes with the package"}
 PRECISIONS = ("float32", "tf32", "bfloat16")
 
 Row = dict[str, Any]
@@ -23,20 +25,26 @@ def all_rows(name: str) -> list[Row]:
     return [json.loads(line) for line in (ROWS / f"{name}.jsonl").read_text().splitlines()]
 
 
-def rows_of(what: str, name: str = "h200") -> list[Row]:
-    return [row for row in all_rows(name) if row["what"] == what]
+def rows_of(what: str, *names: str) -> list[Row]:
+    """The rows of one kind in some files."""
+    return [row for name in names for row in all_rows(name) if row["what"] == what]
+
+
+def goal(row: Row) -> str:
+    return "untargeted" if row["target"] is None else CIFAR10[row["target"]]
 
 
 def trained() -> str:
     """One row per training: fooling rate, pixels and time."""
     rows = []
-    for row in rows_of("training"):
+    for row in rows_of("training", "h200", "h200_targets"):
         one, tenth = row["single_pass"], row["tenth"]
         low, high = one["interval"]
         rows.append(
             (
                 NETWORKS[row["model"]],
-                WIDTHS[row["name"]],
+                goal(row),
+                WIDTHS.get(row["name"], "64"),
                 f"{one['fooling_rate']:.1%} ({low:.1%} to {high:.1%})",
                 f"{one['pixels']:.0f}",
                 f"{one['elements']:.0f}",
@@ -46,7 +54,7 @@ def trained() -> str:
                 f"{row['seconds']:.0f} s",
             )
         )
-    columns = ("network", "`base`", "fooled in one pass", "pixels", "elements")
+    columns = ("network", "goal", "`base`", "fooled in one pass", "pixels", "elements")
     more = ("fooled in 10 % of the pixels", "n", "to the plateau", "training")
     return markdown_table((*columns, *more), rows)
 
@@ -56,6 +64,7 @@ def budgets() -> str:
     rows = [
         (
             NETWORKS[row["model"]],
+            goal(row),
             row["settings"]["k"],
             f"{row['fooling_rate']:.1%}",
             f"{row['pixels']:.1f}",
@@ -63,9 +72,28 @@ def budgets() -> str:
             f"{row['generator_forwards']:.0f}",
             str(row["n"]),
         )
-        for row in rows_of("attack")
+        for row in rows_of("attack", "h200", "h200_targets")
+        if "k" in row["settings"]
     ]
-    columns = ("network", "`k`", "fooled", "pixels", "passes of the model")
+    columns = ("network", "goal", "`k`", "fooled", "pixels", "passes of the model")
+    return markdown_table((*columns, "of the generator", "n"), rows)
+
+
+def second_stage() -> str:
+    """With Pinprick for the images that one pass of the generator does not fool."""
+    rows = [
+        (
+            NETWORKS[row["model"]],
+            f"{row['fooling_rate']:.1%}",
+            f"{row['pixels']:.1f}",
+            f"{row['forwards']:.1f} + {row['backwards']:.1f}",
+            f"{row['generator_forwards']:.0f}",
+            str(row["n"]),
+        )
+        for row in rows_of("attack", "h200_targets")
+        if "fallback" in row["settings"]
+    ]
+    columns = ("network", "fooled", "pixels", "passes of the model, in the mean")
     return markdown_table((*columns, "of the generator", "n"), rows)
 
 
@@ -73,7 +101,7 @@ def confidence() -> str:
     """The small generator by the confidence that it was trained with."""
     found = {row["name"]: row for row in rows_of("training", "h200_confidence")}
     chosen = [(found[name]["confidence"], found[name]) for name in ("try0", "try1")]
-    chosen.append((100, rows_of("training")[0]))
+    chosen.append((100, rows_of("training", "h200")[0]))
     rows = [
         (
             str(value),
@@ -89,18 +117,23 @@ def confidence() -> str:
 def alone() -> str:
     """Images per second of the generator alone."""
     rows = []
-    for name, gpu in (("h200_confidence", "used by this alone"), ("h200", "shared")):
-        found = {(row["name"], row["precision"]): row for row in rows_of("generator alone", name)}
-        for base in dict.fromkeys(key for key, _ in found):
-            speeds = (f"{found[base, kind]['images_per_second']:,}" for kind in PRECISIONS)
-            rows.append((WIDTHS[base], gpu, *speeds))
-    return markdown_table(("`base`", "GPU", "float32", "TF32", "bfloat16"), rows)
+    alone = "used by this alone"
+    for name, gpu in (("h200_confidence", alone), ("h200_targets", alone), ("h200", "shared")):
+        found = {
+            (row["name"], row.get("layout", "channels_last"), row["precision"]): row
+            for row in rows_of("generator alone", name)
+        }
+        for base, layout in dict.fromkeys(key[:2] for key in found):
+            speeds = (f"{found[base, layout, kind]['images_per_second']:,}" for kind in PRECISIONS)
+            rows.append((WIDTHS.get(base, "64"), layout.replace("_", " "), gpu, *speeds))
+    return markdown_table(("`base`", "layout", "GPU", "float32", "TF32", "bfloat16"), rows)
 
 
 PAGES = {
     "docs/methods/egs_tssa.md": {
         "trained": trained,
         "budgets": budgets,
+        "second stage": second_stage,
         "confidence": confidence,
         "generator alone": alone,
     }
