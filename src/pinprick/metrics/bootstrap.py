@@ -74,9 +74,9 @@ def _draw(column: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Numb
     for start in range(0, resamples, at_once):
         size = min(at_once, resamples - start)
         weights = np.empty((size, columns))
-        drawn = rng.integers(n, size=(size, n), dtype=np.int32)
-        for row, images in zip(weights, drawn, strict=True):  # one row at a time stays in the cache
-            row[:] = np.bincount(column[images], minlength=columns)
+        for row in weights:  # the images of one resample at a time stay in the cache
+            images = rng.integers(n, size=n)
+            row[:] = np.bincount(images if columns == n else column[images], minlength=columns)
         yield weights
 
 

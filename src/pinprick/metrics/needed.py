@@ -27,9 +27,11 @@ def mean_needed(needed: Numbers, weights: Numbers | None = None) -> Numbers:
 
 def median_needed(needed: Numbers, weights: Numbers | None = None) -> Numbers:
     """The median: of an even number of images the mean of the middle two. As ``mean_needed``."""
-    weights = _once_each(needed) if weights is None else weights
     if not len(needed):
-        return np.full(len(weights), np.nan)
+        return np.full(1 if weights is None else len(weights), np.nan)
+    if weights is None:
+        in_order = np.sort(needed)
+        return (in_order[[(len(needed) - 1) // 2]] + in_order[[len(needed) // 2]]) / 2
     order = np.argsort(needed, kind="stable")
     below = weights[:, order].cumsum(axis=1)
     count = below[:, -1:]
