@@ -189,7 +189,7 @@ class Store:
 
     def _files(self) -> Iterator[Path]:
         for path in (self.folder / _CELLS).glob("*/*.parquet"):
-            if path == self.path(path.stem) and not path.name.startswith("."):
+            if path.parent.name == path.stem[:2] and not path.name.startswith("."):
                 yield path
 
     def foreign(self) -> Iterator[Path]:

@@ -92,7 +92,11 @@ def sound_cells(folder: Path) -> dict[str, Stamp]:
 
 def rows_of(index: "pl.LazyFrame") -> "pl.LazyFrame":
     """The rows of indexed cells."""
-    return index.select("cell", *_ROW).explode(_ROW)
+    length = pl.col("index").list.len()
+    # each column by itself, so that only the columns that are used are read
+    return index.select(
+        pl.col("cell").repeat_by(length).explode(), *(pl.col(name).explode() for name in _ROW)
+    )
 
 
 def cells_of(index: "pl.LazyFrame") -> "pl.DataFrame":
