@@ -125,17 +125,20 @@ def _optimalities(
             by_count.setdefault(len(images), []).append((name, task))
     drawn: dict[str, list[Numbers]] = {name: [] for name in covered}
     values: dict[str, dict[Task, list[float]]] = {name: {} for name in covered}
+    largest_of: dict[tuple[str, Task], tuple[Task, bytes]] = {}
     for pairs in by_count.values():
-        rows: list[Numbers] = []
+        rows: dict[tuple[object, ...], Numbers] = {}
         for name, task in pairs:
             fewest = best[task].on(covered[name].images[task])
             needed = [run.needed(unit) for run in covered[name].runs[task]]
             values[name][task] = [optimality(run, fewest) for run in needed]
-            excess = np.mean([excess_units(run, fewest) for run in needed], axis=0)
-            rows += [excess, largest_excess(fewest)]
-        means = resampled_means(np.stack(rows), resamples=RESAMPLES)
-        for number, (name, _) in enumerate(pairs):
-            excess, largest = means[:, 2 * number], means[:, 2 * number + 1]
+            rows[name, task] = np.mean([excess_units(run, fewest) for run in needed], axis=0)
+            largest_of[name, task] = (task, fewest.tobytes())  # attacks on the same images share it
+            rows[largest_of[name, task]] = largest_excess(fewest)
+        means = resampled_means(np.stack(list(rows.values())), resamples=RESAMPLES).T
+        drawn_of = dict(zip(rows, means, strict=True))
+        for name, task in pairs:
+            excess, largest = drawn_of[name, task], drawn_of[largest_of[name, task]]
             undefined = np.full_like(excess, np.nan)
             drawn[name].append(1 - np.divide(excess, largest, out=undefined, where=largest > 0))
     estimates = {}

@@ -69,7 +69,9 @@ class Run:
 
     def on(self, images: Indices) -> "Run":
         """The run on some of its images."""
-        rows = rows_of(images, self.index)
+        return self.rows(rows_of(images, self.index))
+
+    def rows(self, rows: NDArray[Any] | slice) -> "Run":
         return Run(**{name: values[rows] for name, values in vars(self).items()})
 
     def needed(self, unit: Unit) -> Numbers:
@@ -256,24 +258,33 @@ def _split(
     for key, *about in cells.select("cell", "name", *_TASK, "seed").iter_rows():
         of_runs.setdefault(tuple(about), []).append(parts[key])
     for (label, *names, seed), slices in of_runs.items():
-        rows = np.concatenate([np.arange(part.start, part.stop) for part in slices])
-        failed = columns["index"][rows[error[rows]]]
-        rows = rows[~error[rows]]
-        rows = rows[np.argsort(columns["index"][rows], kind="stable")]
-        run = Run(**{name: values[rows] for name, values in columns.items()})
+        slices.sort(key=lambda part: columns["index"][part.start])
+        run = Run(**{name: _gather(values, slices) for name, values in columns.items()})
+        wrong = _gather(error, slices)
+        failed = run.index[wrong]
+        if len(failed):
+            run = run.rows(~wrong)
+        if (np.diff(run.index) < 0).any():
+            run = run.rows(np.argsort(run.index, kind="stable"))
         _refuse_twice(run, label, Task(*names))
         yield label, Task(*names), seed, run, np.sort(failed)
+
+
+def _gather(values: NDArray[Any], slices: Sequence[slice]) -> NDArray[Any]:
+    """The values of several slices; those of a single one are not copied."""
+    parts = [values[part] for part in slices]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _batch_shares(chunks: "pl.DataFrame", cells: "pl.DataFrame") -> Numbers:
     """Per row, 1 over the rows of its batch. A cell is cut into batches from its first row on."""
     sizes = dict(cells.select("cell", "batch_size").iter_rows())
-    lengths = chunks["len"].to_numpy()
-    size = np.repeat([sizes.get(key, 1) for key in chunks["value"]], lengths)
-    begin = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    in_cell = np.arange(len(size)) - begin
-    shares: Numbers = 1 / np.minimum(size, np.repeat(lengths, lengths) - in_cell // size * size)
-    return shares
+    shares: dict[tuple[int, int], Numbers] = {}  # few, as most cells are alike
+    keys = [(rows, sizes.get(cell, 1)) for rows, cell in chunks.select("len", "value").iter_rows()]
+    for rows, size in set(keys):
+        batches = np.minimum(size, rows - np.arange(0, rows, size))
+        shares[rows, size] = np.repeat(1 / batches, batches)
+    return np.concatenate([np.array([]), *map(shares.__getitem__, keys)])
 
 
 def _columns(frame: "pl.DataFrame", unit: Unit) -> dict[str, NDArray[Any]]:
