@@ -117,7 +117,7 @@ def read_cell_file(path: Path) -> tuple[Cell, Origin, "pa.Table"]:
     """A finished cell, where its rows come from, and the rows; ``Damaged`` if it is not one."""
     parquet = needed("pyarrow.parquet")
     try:
-        file = parquet.ParquetFile(BytesIO(path.read_bytes()))
+        file = parquet.ParquetFile(needed("pyarrow").BufferReader(path.read_bytes()))
         table = file.read(use_threads=False)
     except Exception as error:  # pyarrow has a kind of error for each kind of damage
         raise Damaged(f"{path} is damaged: it cannot be read as Parquet") from error
@@ -195,32 +195,43 @@ def rows_sha256(table: "pa.Table", *, without: Sequence[str] = ()) -> str:
         table: The rows.
         without: Columns that do not count, such as times.
     """
+    pa: Any = needed("pyarrow")
     digest = hashlib.sha256()
     for name in table.column_names:
         if name not in without:
             digest.update(f"{name}\n".encode())
-            _update(digest, table.column(name).combine_chunks())
+            chunks = table.column(name).chunks
+            _update(
+                digest, chunks[0] if len(chunks) == 1 else _joined(table.column(name)), pa.types
+            )
     return digest.hexdigest()
 
 
-def _update(digest: Any, array: Any) -> None:
-    """Add the values of an array, which may hold lists and structures."""
+def _joined(column: Any) -> Any:
+    """The values of several chunks, or of none, as one array."""
     pa: Any = needed("pyarrow")
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.chunks else pa.array([], array.type)
-    digest.update(array.is_valid().to_numpy(zero_copy_only=False).tobytes())
-    if pa.types.is_list(array.type):
-        lengths = array.value_lengths().fill_null(0)
-        digest.update(lengths.to_numpy(zero_copy_only=False).tobytes())
-        _update(digest, array.flatten())
-    elif pa.types.is_struct(array.type):
-        for field, values in zip(array.type, array.flatten(), strict=True):
+    return pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+
+
+def _update(digest: Any, array: Any, types: Any) -> None:
+    """Add the values of an array, which may hold lists and structures."""
+    full = array.null_count == 0  # nearly always, and much faster
+    valid = b"\1" * len(array) if full else array.is_valid().to_numpy(zero_copy_only=False)
+    digest.update(valid)
+    kind = array.type
+    if types.is_list(kind):
+        lengths = array.value_lengths()
+        lengths = lengths if full else lengths.fill_null(0)
+        digest.update(lengths.to_numpy(zero_copy_only=False))
+        _update(digest, array.flatten(), types)
+    elif types.is_struct(kind):
+        for field, values in zip(kind, array.flatten(), strict=True):
             digest.update(f"{field.name}\n".encode())
-            _update(digest, values)
-    elif pa.types.is_string(array.type):
-        for text in array.to_pylist():
-            digest.update(repr(text).encode())
+            _update(digest, values, types)
+    elif types.is_string(kind):
+        digest.update("".join(map(repr, array.to_pylist())).encode())
     else:
-        digest.update(str(array.type).encode())
-        zero = False if pa.types.is_boolean(array.type) else 0
-        digest.update(array.fill_null(zero).to_numpy(zero_copy_only=False).tobytes())
+        digest.update(str(kind).encode())
+        if not full:
+            array = array.fill_null(False if types.is_boolean(kind) else 0)
+        digest.update(array.to_numpy(zero_copy_only=False))
