@@ -51,6 +51,12 @@ FLOORS = {
     "sparse_pgd, smallest k": Floor(
         {"name": "sparse_pgd", "k": "smallest", "steps": 30, "rounds": 8}, 1.0, 6
     ),
+    "sparse_pgd in rows": Floor(
+        {"name": "sparse_pgd", "k": 2, "steps": 50, "group": "row"}, 0.95, 50
+    ),
+    "sparse_pgd in patches": Floor(
+        {"name": "sparse_pgd", "k": 3, "steps": 50, "group": "patch"}, 0.86, 24
+    ),
     "sapf": Floor({"name": "sapf", "preset": "quick", "k": 8}, 0.62, 8),  # 0.66; with five 0.41
     "sparse_rs": Floor({"name": "sparse_rs", "k": 15, "queries": 400}, 0.85, 15),
     "sparse_rs, smallest k": Floor(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pinprick import ATTACKS
-from pinprick.attacks.build import describe
+from pinprick.attacks.build import all_settings
 from pinprick.attacks.papers import PAPERS, bibtex
 from pinprick.report.docs_tables import with_differences
 from pinprick.settings import meanings_of
@@ -85,7 +85,7 @@ def test_our_own_attacks_have_no_paper_to_differ_from() -> None:
 @pytest.mark.parametrize("name", ATTACKS)
 def test_every_setting_says_what_it_means(name: str) -> None:
     told = meanings_of(ATTACKS[name])
-    assert [*told] == [*describe(ATTACKS[name]())][1:]
+    assert [*told] == [*all_settings(ATTACKS[name]())][1:]
     for setting, meaning in told.items():
         assert meaning.endswith("."), setting
         assert len(meaning) > 10, setting

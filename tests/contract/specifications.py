@@ -236,6 +236,21 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "rounds": 4,
         "unit": "elements",
     },
+    "sparse_pgd in rows": {
+        "name": "sparse_pgd",
+        "k": "smallest",
+        "steps": 5,
+        "rounds": 4,
+        "group": "row",
+    },
+    "sparse_pgd in patches": {
+        "name": "sparse_pgd",
+        "k": 2,
+        "steps": 10,
+        "projected": False,
+        "group": "patch",
+        "patch_size": 2,
+    },
     "sparse_rs at a constant share": {
         "name": "sparse_rs",
         "k": 12,

@@ -15,7 +15,7 @@ from pinprick.attacks import find_attack
 from pinprick.attacks.card import Attack
 from pinprick.errors import BadInput, UnknownName
 from pinprick.metrics.unit import Unit, check_unit
-from pinprick.settings import read_value, types_of
+from pinprick.settings import Settings, read_value, types_of
 
 
 def build(spec: str | Mapping[str, Any]) -> Attack:
@@ -52,6 +52,11 @@ def with_unit(attack: Attack, unit: Unit) -> Attack:
 def describe(attack: Attack) -> dict[str, Any]:
     """The attack as plain data, with every default spelled out."""
     return attack.describe()
+
+
+def all_settings(attack: Attack) -> dict[str, Any]:
+    """What ``describe`` gives, with settings that it leaves out where they have no effect."""
+    return {**attack.describe(), **Settings.describe(attack)}
 
 
 def _preset(cls: type[Attack], name: Any) -> Mapping[str, Any]:

@@ -38,6 +38,7 @@ class Card:
         title: What it is called in print.
         norm: What is kept small.
         unit: What an l0 attack counts.
+        k_counts: What the setting ``k`` counts where that is not the unit: "rows" of pixels.
         kind: "minimal" seeks the smallest change that fools, "budget" the best one of a given size.
         access: What it needs from the model.
         least_access: The least it can work with, if that is less than ``access``.
@@ -59,6 +60,7 @@ class Card:
     title: str
     norm: Literal["l0", "l1", "l2", "linf"]
     unit: Literal["elements", "pixels"] | None = None
+    k_counts: str | None = None
     kind: Literal["minimal", "budget"]
     access: Access
     least_access: Access | None = None

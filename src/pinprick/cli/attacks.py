@@ -41,14 +41,14 @@ def main(
 def _document(cls: "type[Attack]") -> dict[str, Any]:
     from dataclasses import asdict
 
-    from pinprick.attacks.build import describe
+    from pinprick.attacks.build import all_settings
     from pinprick.attacks.papers import bibtex as entry
     from pinprick.settings import meanings_of, ranges_of
 
     attack = cls()
     return {
         **asdict(attack.facts()),
-        "options": describe(attack),
+        "options": all_settings(attack),
         "meanings": meanings_of(cls),
         "ranges": ranges_of(cls),
         "presets": {name: dict(preset) for name, preset in cls.presets.items()},
@@ -73,7 +73,7 @@ def _print_list(attacks: "list[type[Attack]]") -> None:
 
 
 def _print_page(cls: "type[Attack]") -> None:
-    from pinprick.attacks.build import describe
+    from pinprick.attacks.build import all_settings
     from pinprick.attacks.card import norm_and_units
     from pinprick.attacks.papers import PAPERS
     from pinprick.settings import meanings_of, ranges_of
@@ -104,7 +104,7 @@ def _print_page(cls: "type[Attack]") -> None:
     print_table(("fact", ""), facts, fold=True)
     rows = [
         (key, _shown(value), ranges[key], meanings.get(key, ""))
-        for key, value in describe(attack).items()
+        for key, value in all_settings(attack).items()
         if key != "name"
     ]
     if rows:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from pinprick.attacks import ATTACKS
-from pinprick.attacks.build import build, describe
+from pinprick.attacks.build import all_settings, build
 from pinprick.attacks.card import Attack
 from pinprick.metrics.estimate import Estimate
 from pinprick.metrics.needed import Numbers, mean_needed, mean_over_fooled, median_needed
@@ -225,7 +225,7 @@ def _nearest(cls: type[Attack], given: Mapping[str, Any]) -> list[str]:
     specs |= {f"preset {one}": {"name": name, "preset": one} for one in cls.presets}
     differ = {}
     for title, spec in specs.items():
-        usual = json.loads(json.dumps(describe(build(spec))))
+        usual = json.loads(json.dumps(all_settings(build(spec))))
         changed = {key: value for key, value in given.items() if value != usual[key]}
         differ[title] = [f"`{key}={_plain(value)}`" for key, value in changed.items()]
     title = min(differ, key=lambda one: len(differ[one]))

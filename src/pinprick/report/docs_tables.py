@@ -1,10 +1,12 @@
 """The cards of the attacks in Markdown: a table, and the differences from their papers."""
 
 import re
+from typing import get_args
 
 from pinprick.attacks import ATTACKS
 from pinprick.attacks.card import Attack, Card, norm_and_units
 from pinprick.report.docs_measured import markdown_table
+from pinprick.settings import types_of
 
 _COLUMNS = ("name", "attack", "keeps small", "kind", "targets", "passes at most", "paper")
 _SECTION = re.compile(r"(?<=<!-- differences -->\n).*?(?=<!-- end of differences -->)", re.DOTALL)
@@ -20,12 +22,17 @@ def _cells(cls: type[Attack], pages: str) -> tuple[str, ...]:
     return (
         f"[`{card.name}`]({pages}{card.name}.md)",
         card.title,
-        norm_and_units(cls).replace("linf", "l∞"),
+        _kept_small(cls),
         card.kind,
         "yes" if card.targeted else "no",
         _passes(card),
         _paper(card.paper),
     )
+
+
+def _kept_small(cls: type[Attack]) -> str:
+    groups = " or groups of pixels" if get_args(types_of(cls).get("group")) else ""
+    return norm_and_units(cls).replace("linf", "l∞") + groups
 
 
 def _passes(card: Card) -> str:

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from pinprick.attacks.build import describe
+from pinprick.attacks.build import all_settings
 from pinprick.attacks.card import Attack
 from pinprick.report.row import Prediction, Row
 
@@ -124,7 +124,7 @@ def settings_in_words(attack: Attack) -> str:
     A fixed k is always shown, and so is what ``_ALWAYS`` lists. A preset replaces its settings
     where that is shorter: "preset=quick, k=50".
     """
-    own, usual = describe(attack), describe(type(attack)())
+    own, usual = all_settings(attack), all_settings(type(attack)())
     always = _ALWAYS.get(attack.card.name, ())
     if "k" in own and attack.facts().kind == "budget":
         always = ("k", *always)
