@@ -6,7 +6,8 @@ A line per pair, ours before theirs: images that the model gets right, fooled im
 images that both fooled, images on which each needs less, passes and milliseconds per image. A side
 is worse where it fools fewer images by McNemar's test. A minimal attack is also worse where it
 needs over 5 % more units and the paired difference is beyond 3 standard errors; a budget attack may
-use its budget. Where ours is worse, the exit status is 1. Images that one side lacks do not count.
+use its budget. Where a minimal attack meets a budget attack, it fools with at most that budget.
+Where ours is worse, the exit status is 1. Images that one side lacks do not count.
 """
 
 import argparse
@@ -52,15 +53,25 @@ def measure_of(attack: Attack) -> str:
     return facts.norm if facts.unit is None else facts.unit
 
 
-def compare(ours: Any, theirs: Any, measure: str, *, minimal: bool = True) -> dict[str, Any]:
-    """One row: what both needed on the same images."""
+def compare(
+    ours: Any, theirs: Any, measure: str, *, minimal: bool = True, most: float = math.inf
+) -> dict[str, Any]:
+    """One row: what both needed on the same images.
+
+    Args:
+        ours: Rows of our attack.
+        theirs: Rows of theirs.
+        measure: The column that is compared.
+        minimal: Whether a smaller change is better.
+        most: The largest change that counts as fooled.
+    """
     ours, theirs = (
         one.filter(one["index"].is_in(other["index"].to_list()))
         for one, other in ((ours, theirs), (theirs, ours))
     )
     fine = (ours["error"] == "") & (theirs["error"] == "") & ours["correct"]
     ours, theirs = ours.filter(fine), theirs.filter(fine)
-    fooled = [one["success"].to_numpy() for one in (ours, theirs)]
+    fooled = [(one["success"] & (one[measure] <= most)).to_numpy() for one in (ours, theirs)]
     both = fooled[0] & fooled[1]
     sizes = [one[measure].to_numpy()[both].astype(float) for one in (ours, theirs)]
     difference = sizes[0] - sizes[1]
@@ -113,7 +124,11 @@ def pairs(plan: Path, store: Store) -> Iterator[dict[str, Any]]:
             if any(table is None for table in found):
                 print(f"no rows: {about['theirs']['name']} on {data}", file=sys.stderr)
                 continue
-            row = compare(*found, measure_of(first), minimal=first.facts().kind == "minimal")
+            minimal = first.facts().kind == "minimal"
+            budget = (
+                about["theirs"]["k"] if minimal and other.facts().kind == "budget" else math.inf
+            )
+            row = compare(*found, measure_of(first), minimal=minimal, most=budget)
             yield {
                 "titles": titles,
                 "settings": about,

@@ -141,6 +141,12 @@ def test_a_budget_attack_may_use_its_budget(compare: Any) -> None:
     assert not compare(more, few, "pixels", minimal=False)["worse"]
 
 
+def test_a_minimal_attack_beside_a_budget_counts_what_keeps_to_it(compare: Any) -> None:
+    row = compare(rows([True] * 4, [1, 2, 3, 9]), rows([True] * 4, [2] * 4), "pixels", most=2)
+    assert (row["ours"]["fooled"], row["theirs"]["fooled"]) == (2, 4)
+    assert row["ours"]["mean"] == 1.5
+
+
 def test_images_that_one_side_lacks_do_not_count(compare: Any) -> None:
     row = compare(rows([True] * 4, [4, 4, 90, 90]), rows([True] * 2, [4] * 2), "pixels")
     assert row["images"] == 2
