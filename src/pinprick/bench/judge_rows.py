@@ -80,24 +80,18 @@ def logits_of(model: Classifier, images: Images) -> Logits:
 
 
 def judge_batch(
-    cell: Cell,
-    first: int,
-    table: "Table",
-    clean: CleanBatch,
-    model: Judge,
-    victims: Sequence[Judge | None],
+    rows: "StoredRows", clean: CleanBatch, model: Judge, victims: Sequence[Judge | None]
 ) -> list[Finding]:
     """Every value of these rows that is another one here, and every margin within the noise.
 
     Args:
-        cell: The cell.
-        first: Index of the first row.
-        table: The rows.
+        rows: The rows.
         clean: The clean images of these rows.
         model: The attacked model.
         victims: The victims of the cell; None for one that is not there.
     """
-    rows = _Rows(cell, first, table, clean.given.images, model.noise)
+    cell = rows.cell
+    rows.allow_noise(model.noise)
     targets = targets_of(cell.goal, cell.seed, clean.logits, clean.given)
     goal = rows.goal(clean, targets)
     adversarial: tuple[Logits, Logits] | None = None
@@ -129,18 +123,41 @@ def judge_batch(
     return found
 
 
-class _Rows:
-    """The rows of a batch, as they are stored, to compare with what is found here."""
+class StoredRows:
+    """The rows of a batch, as they are stored, to compare with what is found here.
 
-    def __init__(self, cell: Cell, first: int, table: "Table", images: Images, noise: float):
-        self._cell, self._first, self._images = cell, first, images
+    Args:
+        cell: The cell.
+        first: Index of the first row.
+        table: The rows.
+        images: The clean images.
+
+    Attributes:
+        cell: The cell.
+        adv: The adversarial images, on the CPU.
+        rebuilt: Which of them could be rebuilt.
+        errors: Number of rows with an error.
+        unsaved: Number of rows whose perturbation was not saved.
+    """
+
+    def __init__(self, cell: Cell, first: int, table: "Table", images: Images) -> None:
+        self.cell, self._first, self._images = cell, first, images
         self._stored = {name: table.column(name).to_pylist() for name in _READ}
         self._stored["positions"] = table.column("positions").is_valid().to_pylist()
+        self.errors = sum(error != "" for error in self._stored["error"])
+        self.unsaved = self._stored["positions"].count(False) - self.errors
         self._judged = torch.tensor([not error for error in self._stored["error"]])
-        limits = [max(noise, one or 0.0) for one in self._stored["noise"]]
-        self._noise = torch.tensor(limits, dtype=torch.float64)
+        stored_noise = [one or 0.0 for one in self._stored["noise"]]
+        self._noise = torch.tensor(stored_noise, dtype=torch.float64)
         self.adv, rebuilt = rebuild_images(table, images)
         self.rebuilt = rebuilt & self._judged
+
+    def __len__(self) -> int:
+        return len(self._judged)
+
+    def allow_noise(self, noise: float) -> None:
+        """Raise the noise of all rows to this at least."""
+        self._noise = torch.fmax(self._noise, torch.tensor(noise, dtype=torch.float64))
 
     def allow_for_another_device(self, goal: Goal, logits: Logits) -> None:
         """Raise the noise to the differences of margins between two kinds of devices.
@@ -152,7 +169,7 @@ class _Rows:
         differences = (goal.margin(logits.double()) - stored.double()).abs()
         known = differences[self.rebuilt & differences.isfinite()]
         if len(known):
-            self._noise = self._noise.clamp_min(10 * known.median().item())
+            self.allow_noise(10 * known.median().item())
 
     def goal(self, clean: CleanBatch, targets: Labels | None) -> Goal:
         """The goal of each row, with the stored target where there is such a class.
@@ -171,11 +188,11 @@ class _Rows:
         count = len(self._judged)
         wanted = [None] * count if targets is None else targets.tolist()
         everything = torch.ones_like(self._judged)
-        yield from self._compare("cell", [self._cell.key] * count, everything)
+        yield from self._compare("cell", [self.cell.key] * count, everything)
         yield from self._compare("index", range(self._first, self._first + count), everything)
         yield from self._compare("label", clean.given.labels.tolist(), self._judged)
         lowest = None
-        if self._cell.goal == "least_likely":
+        if self.cell.goal == "least_likely":
             lowest = -clean.logits.scatter(1, clean.given.labels.unsqueeze(1), torch.inf)
         yield from self._compare("target", wanted, self._judged, lowest)
 
@@ -198,13 +215,13 @@ class _Rows:
 
     def victim(self, column: str, number: int, logits: Logits, noise: float) -> Iterator[Finding]:
         """The predictions of one victim."""
-        count = len(self._cell.victims)
+        count = len(self.cell.victims)
         stored = [
             row[number] if row is not None and len(row) == count else None
             for row in self._stored[column]
         ]
         rows = self._judged if column == "victims_clean" else self.rebuilt
-        name = f"{column} {self._cell.victims[number][0]}"
+        name = f"{column} {self.cell.victims[number][0]}"
         limit = torch.full_like(self._noise, noise)
         classes = logits.argmax(dim=1).tolist()
         return self._compare(name, classes, rows, logits, noise=limit, stored=stored)
@@ -224,7 +241,7 @@ class _Rows:
             sparse = count is not None and not is_dense(count, elements)
             if self._stored["positions"][row]:
                 yield self._finding(row, "positions", "saved", "do not fit the image")
-            elif sparse or self._cell.dense:
+            elif sparse or self.cell.dense:
                 yield self._finding(row, "positions", None, "should have been saved")
 
     def narrow_margins(self, goal: Goal, logits: Logits) -> Iterator[Finding]:
@@ -248,16 +265,18 @@ class _Rows:
         stored = self._stored[column] if stored is None else stored
         if stored == list(found):  # nearly always, and much faster than row by row
             return
+        pairs = enumerate(zip(stored, found, strict=True))
+        other = [row for row, (old, new) in pairs if old != new]
         doubtful = None if logits is None else self._close(logits, noise)
-        for row in rows.nonzero().flatten().tolist():
-            if not _agree(stored[row], found[row]):
+        for row in other:
+            if rows[row] and not _agree(stored[row], found[row]):
                 within = doubtful is not None and bool(doubtful[row])
                 yield self._finding(row, column, stored[row], found[row], within_noise=within)
 
     def _finding(
         self, row: int, column: str, stored: Any, found: Any, *, within_noise: bool = False
     ) -> Finding:
-        return Finding(self._cell, self._first + row, column, stored, found, within_noise)
+        return Finding(self.cell, self._first + row, column, stored, found, within_noise)
 
     def _close(self, logits: Logits, noise: PerImage | None = None) -> Mask:
         """Rows whose two highest logits are within the noise of each other."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pinprick.bench.extra import needed
@@ -113,34 +114,41 @@ def rebuild_images(table: "Table", images: Images) -> tuple[Images, Mask]:
     A row without a perturbation keeps its clean image. So does one whose perturbation does not fit:
     another shape, an index outside the image, a value outside [0, 1].
     """
-    adv = images.cpu().flatten(1).clone()
-    at, values = (table.column(name).combine_chunks() for name in ("positions", "values"))
-    saved = pc.is_valid(at).to_numpy(zero_copy_only=False)
-    lengths = pc.fill_null(pc.list_value_length(at), 0).to_numpy()
-    fits = saved & (pc.fill_null(pc.list_value_length(values), -1).to_numpy() == lengths)
-    shape = list(images.shape[1:])
-    fits &= np.array([row == shape for row in table.column("shape").to_pylist()], dtype=bool)
+    adv = images.cpu().clone(memory_format=torch.contiguous_format)
+    shape, elements = np.array(images.shape[1:]), images.shape[1:].numel()
+    at, values, shapes = (
+        table.column(name).combine_chunks() for name in ("positions", "values", "shape")
+    )
+    lengths = _lengths(at)
+    fits = (lengths >= 0) & (_lengths(values) == lengths) & (_lengths(shapes) == len(shape))
+    given = shapes.filter(pa.array(fits)).flatten().to_numpy(zero_copy_only=False)
+    fits[fits] = (given.reshape(-1, len(shape)) == shape).all(axis=1)
     at, values = at.filter(pa.array(fits)), values.filter(pa.array(fits))
     owner = np.repeat(np.flatnonzero(fits), lengths[fits])
     flat_at, flat_values = at.flatten().to_numpy(), values.flatten().to_numpy()
-    sound = (flat_at >= 0) & (flat_at < adv.shape[1]) & (flat_values >= 0) & (flat_values <= 1)
+    sound = (flat_at >= 0) & (flat_at < elements) & (flat_values >= 0) & (flat_values <= 1)
     fits[owner[~sound]] = False
     use = fits[owner]
-    rows, places = torch.from_numpy(owner[use]), torch.from_numpy(flat_at[use]).long()
-    adv[rows, places] = torch.from_numpy(flat_values[use]).to(adv.dtype)
-    return adv.view(images.shape).to(images.device), torch.from_numpy(fits)
+    adv.view(-1).numpy()[owner[use] * elements + flat_at[use]] = flat_values[use]
+    return adv.to(images.device), torch.from_numpy(fits)
+
+
+def _lengths(lists: Any) -> NDArray[np.int32]:
+    """The number of values of each list; -1 for null."""
+    found: NDArray[np.int32] = pc.fill_null(pc.list_value_length(lists), -1).to_numpy()
+    return found
 
 
 def change_sizes(images: Images, adv: Images) -> dict[str, Tensor]:
     """Counts and norms of the change of each image, by the names of their columns."""
     changed = adv != images
-    delta = (adv - images).flatten(1).double()
+    delta = (adv - images).flatten(1).double().abs_()
     return {
         "pixels": changed.any(dim=1).flatten(1).sum(dim=1),
         "elements": changed.flatten(1).sum(dim=1),
-        "l1": delta.abs().sum(dim=1),
-        "l2": delta.square().sum(dim=1).sqrt(),
-        "linf": delta.abs().amax(dim=1),
+        "l1": delta.sum(dim=1),
+        "linf": delta.amax(dim=1),
+        "l2": delta.square_().sum(dim=1).sqrt(),  # last, as it needs no further array
     }
 
 

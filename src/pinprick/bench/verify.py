@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -17,7 +17,7 @@ from pinprick.bench.arithmetic import arithmetic
 from pinprick.bench.cache import Cache, LabelledImages
 from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import Damaged, Origin
-from pinprick.bench.judge_rows import CleanBatch, Finding, Judge, judge_batch, logits_of
+from pinprick.bench.judge_rows import CleanBatch, Finding, Judge, StoredRows, judge_batch, logits_of
 from pinprick.bench.row_schema import ROWS
 from pinprick.bench.store import Store, existing_store
 from pinprick.bench.weights_command import weights_command
@@ -27,9 +27,6 @@ from pinprick.model import Classifier
 from pinprick.numerical_noise import measure_noise
 from pinprick.threads import limited_threads
 from pinprick.types import Images, Logits
-
-if TYPE_CHECKING:
-    from pyarrow import Table
 
 
 @dataclass
@@ -188,36 +185,39 @@ class _OneModel:
                 None if one is None else self._judge(one, first.given.images, logits)
                 for one, logits in zip(victims, first.victims, strict=True)
             ]
-            for cell in cells:
-                self._verify_cell(cell, batches, judge, others)
+            for cell, prepared in self._prepare(cells, batches):
+                if prepared is None:
+                    self._outcome.damaged.append(self._store.path(cell.key))
+                    self._advance(len(cell))
+                else:
+                    self._verify_batch(*prepared, judge, others)
 
-    def _verify_cell(
-        self,
-        cell: Cell,
-        batches: Sequence[CleanBatch],
-        model: Judge,
-        victims: Sequence[Judge | None],
+    def _prepare(
+        self, cells: Sequence[Cell], batches: Sequence[CleanBatch]
+    ) -> Iterator[tuple[Cell, tuple[StoredRows, CleanBatch] | None]]:
+        """Each batch of each cell, with its clean images; None for a cell that is damaged."""
+        for cell in cells:
+            try:
+                _, _, table = self._store.read(cell.key)
+                sound = table.schema == ROWS and len(table) == len(cell)
+            except Damaged:
+                sound = False
+            if not sound:
+                yield cell, None
+                continue
+            for start, clean in zip(range(0, len(cell), cell.batch_size), batches, strict=True):
+                rows = table.slice(start, cell.batch_size)
+                yield cell, (StoredRows(cell, cell.first + start, rows, clean.given.images), clean)
+
+    def _verify_batch(
+        self, rows: StoredRows, clean: CleanBatch, model: Judge, victims: Sequence[Judge | None]
     ) -> None:
-        try:
-            _, _, table = self._store.read(cell.key)
-            sound = table.schema == ROWS and len(table) == len(cell)
-        except Damaged:
-            sound = False
-        if not sound:
-            self._outcome.damaged.append(self._store.path(cell.key))
-            self._advance(len(cell))
-            return
-        errors, unsaved = _without_image(table)
-        self._outcome.rows += len(table)
-        self._outcome.errors += errors
-        self._outcome.unsaved += unsaved
-        self._outcome.verified += len(table) - errors - unsaved
-        for number, batch in enumerate(batches):
-            start = number * cell.batch_size
-            rows = table.slice(start, cell.batch_size)
-            first = cell.first + start
-            self._outcome.findings += judge_batch(cell, first, rows, batch, model, victims)
-            self._advance(len(rows))
+        self._outcome.rows += len(rows)
+        self._outcome.errors += rows.errors
+        self._outcome.unsaved += rows.unsaved
+        self._outcome.verified += len(rows) - rows.errors - rows.unsaved
+        self._outcome.findings += judge_batch(rows, clean, model, victims)
+        self._advance(len(rows))
 
     def _judge(self, model: Classifier, images: Images, logits: Logits | None) -> Judge:
         if model.name not in self._noise:
@@ -251,12 +251,6 @@ def _ask(
     part = LabelledImages(given.images[rows], given.labels[rows], given.ids[rows])
     answers = [None if one is None else logits_of(one, part.images) for one in victims]
     return CleanBatch(part, logits_of(model, part.images), answers)
-
-
-def _without_image(table: "Table") -> tuple[int, int]:
-    """The number of rows with an error, and of those whose perturbation was not saved."""
-    errors = sum(error != "" for error in table.column("error").to_pylist())
-    return errors, table.column("positions").null_count - errors
 
 
 def _count(cells: Sequence[Cell]) -> int:
