@@ -5,11 +5,12 @@ same kind of machine every logit is the same bit for bit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -27,6 +28,8 @@ from pinprick.model import Classifier
 from pinprick.numerical_noise import measure_noise
 from pinprick.threads import limited_threads
 from pinprick.types import Images, Logits
+
+Entry = TypeVar("Entry")
 
 
 @dataclass
@@ -185,7 +188,7 @@ class _OneModel:
                 None if one is None else self._judge(one, first.given.images, logits)
                 for one, logits in zip(victims, first.victims, strict=True)
             ]
-            for cell, prepared in self._prepare(cells, batches):
+            for cell, prepared in _one_ahead(self._prepare(cells, batches)):
                 if prepared is None:
                     self._outcome.damaged.append(self._store.path(cell.key))
                     self._advance(len(cell))
@@ -251,6 +254,15 @@ def _ask(
     part = LabelledImages(given.images[rows], given.labels[rows], given.ids[rows])
     answers = [None if one is None else logits_of(one, part.images) for one in victims]
     return CleanBatch(part, logits_of(model, part.images), answers)
+
+
+def _one_ahead(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """The entries, each made in a thread of its own while the one before it is used."""
+    with ThreadPoolExecutor(1) as maker:
+        coming = maker.submit(list, islice(entries, 1))
+        while made := coming.result():
+            coming = maker.submit(list, islice(entries, 1))
+            yield from made
 
 
 def _count(cells: Sequence[Cell]) -> int:
