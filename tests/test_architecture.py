@@ -30,7 +30,7 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
     ("intake",),
     ("labelled_batches", "numerical_noise", "saved_batches"),
     ("run",),
-    ("contract", "polishing", "robust"),
+    ("bounds", "contract", "polishing", "robust"),
     ("checks", "explain", "selftest", "train"),
     ("report",),
     ("jobs",),

@@ -115,7 +115,7 @@ def take_in(
         images=_own(images.detach()),
         goal=Goal(labels, targets),
         ids=per_image("ids", numbers, images),
-        allowed=None if allowed is None else _full_mask(allowed, images),
+        allowed=None if allowed is None else full_mask(allowed, images),
         batch_size=batch_size,
         max_forwards=max_forwards,
         max_backwards=max_backwards,
@@ -419,7 +419,7 @@ def _brief(given: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _full_mask(given: Any, images: Images) -> Allowed:
+def full_mask(given: Any, images: Images) -> Allowed:
     """The mask expanded to all images and channels, without a copy."""
     try:
         allowed: Tensor = torch.as_tensor(given, device=images.device)

@@ -149,7 +149,7 @@ def _solve(steer: Tensor, gap: Tensor, ends: Tensor, shared: int) -> float:
     try:
         from scipy.optimize import Bounds, LinearConstraint, milp
     except ImportError:
-        raise MissingExtra("the integer program", "scipy", "dev") from None
+        raise MissingExtra("the integer program", "scipy", "bounds") from None
     elements = steer.shape[1]
     switches = elements // shared
     switch = torch.eye(switches, dtype=torch.float64).repeat(shared, 1)  # channels of one place
