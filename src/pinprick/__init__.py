@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pinprick.attacks import ATTACKS, Attack, Card, find_attack
     from pinprick.attacks.build import build, describe
+    from pinprick.bounds.exact import prove
+    from pinprick.bounds.proof import Proof
     from pinprick.checks import check_model, check_result
     from pinprick.contract.check_attack import check_attack
     from pinprick.data import load_data
@@ -73,6 +75,7 @@ _HOME = {  # the module of each public name; the names are also in the lists abo
     "OverBudget": "errors",
     "PinprickError": "errors",
     "Problem": "problem",
+    "Proof": "bounds.proof",
     "Streams": "random",
     "Units": "parts.units",
     "UnknownName": "errors",
@@ -105,6 +108,7 @@ _HOME = {  # the module of each public name; the names are also in the lists abo
     "load_subset": "data.select",
     "plot_curves": "report.curves_figure",
     "polish": "polishing",
+    "prove": "bounds.exact",
     "rebuild": "explain.noise.changes",
     "rivals": "explain.class_scores",
     "run_attack": "run",
@@ -134,6 +138,7 @@ __all__ = [
     "OverBudget",
     "PinprickError",
     "Problem",
+    "Proof",
     "Streams",
     "Units",
     "UnknownName",
@@ -166,6 +171,7 @@ __all__ = [
     "load_subset",
     "plot_curves",
     "polish",
+    "prove",
     "rebuild",
     "rivals",
     "run_attack",

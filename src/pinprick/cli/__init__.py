@@ -20,6 +20,7 @@ from pinprick.cli import (
     data,
     explain,
     models,
+    prove,
     selftest,
     train,
     train_generator,
@@ -39,6 +40,7 @@ app.command("compare")(compare.main)
 app.command("explain")(explain.main)
 app.command("attacks")(attacks.main)
 app.command("check")(check.main)
+app.command("prove")(prove.main)
 app.command("models")(models.main)
 app.command("train")(train.main)
 app.command("train-generator")(train_generator.main)

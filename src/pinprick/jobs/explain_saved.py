@@ -87,11 +87,11 @@ def explain_saved(
     settings = make_settings(grouping, facts, seed=seed, error=error, max_pairs=max_pairs)
     as_method(method)
     open_out(out)
-    classifier = _load_attacked(model, result, path, device, trust=trust)
+    classifier = load_attacked(model, result, path, device, trust=trust)
     check_scores(classifier)
     settle_threads(RunOptions(threads=threads), classifier, result.images, progress)
     chosen = None if source is None else choose_data(source)
-    _check_model(classifier, result, path)
+    check_attacked(classifier, result, path)
     unreadable: Sequence[Unreadable] = ()
     if source is None:
         records = [
@@ -131,7 +131,7 @@ def explain_saved(
     )
 
 
-def _load_attacked(
+def load_attacked(
     model: str | Classifier | None, result: AttackResult, path: Path, device: str, *, trust: bool
 ) -> Classifier:
     """The model that was given, or the one of the result."""
@@ -146,7 +146,7 @@ def _load_attacked(
         ) from None
 
 
-def _check_model(model: Classifier, result: AttackResult, path: Path) -> None:
+def check_attacked(model: Classifier, result: AttackResult, path: Path) -> None:
     """Raise ``BadInput`` where the model gives other logits than those saved."""
     some = result[: min(_PROBES, len(result))]
     other = f"{model.name} is not the model of {path}, which names {result.model!r}"
