@@ -89,7 +89,7 @@ def verdict_on(attack: type[Attack], monkeypatch: pytest.MonkeyPatch) -> Verdict
     monkeypatch.setitem(ATTACKS, name, attack)
     few = {one: ATTACKS[one] for one in (name, "fgsm")}  # all of them take a while
     monkeypatch.setattr("pinprick.selftest.ATTACKS", few)
-    monkeypatch.setitem(FACTORS, name, Factor(leave=1.5, reach=1.5))
+    monkeypatch.setitem(FACTORS, name, Factor(leave=1.5, reach=1.5, proved=2.0))
     verdicts = {verdict.name: verdict for verdict in run_selftest()}
     assert verdicts["fgsm"].passed
     return verdicts[name]
@@ -114,6 +114,7 @@ def test_an_attack_far_from_the_optimum_is_found_out(monkeypatch: pytest.MonkeyP
     verdict = verdict_on(Wasteful, monkeypatch)
     assert not verdict.passed
     assert "times the fewest pixels, at most 1.5 allowed" in verdict.detail
+    assert "times the proved optimum, at most 2.0 allowed" in verdict.detail
 
 
 def test_passes_made_in_secret_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
