@@ -67,7 +67,7 @@ class Backward:
                 warnings.filterwarnings("ignore", message="There is a performance drop")
                 gradients = torch.vmap(along)(units)
             passes = self._counts - before
-            self._proven = self._proven or _alike(gradients[-1], along(units[-1]))
+            self._proven = self._proven or alike(gradients[-1], along(units[-1]))
             return _Made(gradients, passes) if self._proven else None
         except Exception:  # of any kind, from a custom operation; one by one it is raised again
             return None
@@ -87,7 +87,7 @@ def _fitting(images: Images) -> int:
     return max(1, AT_ONCE.get(images.device.type, 0) // max(1, images.numel()))
 
 
-def _alike(one: Images, other: Images) -> bool:
-    """Whether two gradients agree up to rounding; values that are not finite are ignored."""
+def alike(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors agree up to rounding; values that are not finite are ignored."""
     one, other = one.nan_to_num(0.0, 0.0, 0.0), other.nan_to_num(0.0, 0.0, 0.0)
     return bool((one - other).norm() <= _ROUNDING * other.norm())

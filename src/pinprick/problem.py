@@ -28,6 +28,7 @@ from pinprick.feature_layer import layer_outputs
 from pinprick.goal import Goal
 from pinprick.model import Model
 from pinprick.random import Streams
+from pinprick.speed import ModelPasses
 from pinprick.trace import Passes, Tracer
 from pinprick.types import Allowed, Counts, Images, Logits, Mask, PerImage
 
@@ -53,6 +54,7 @@ class Problem(BatchRows):
         deadline: When ``time.perf_counter`` has reached this, all images are refused answers.
         strict: Raise ``OverBudget`` instead of refusing a row that is out of budget.
         tracer: Records the best so far after every pass; None for no trace.
+        passes: How the model is queried; None to query it directly.
     """
 
     SHARED = ("_no_answer",)
@@ -74,6 +76,7 @@ class Problem(BatchRows):
         deadline: float | None = None,
         strict: bool = False,
         tracer: Tracer | None = None,
+        passes: ModelPasses | None = None,
     ) -> None:
         self.images, self.goal, self.rng = images, goal, rng
         self.allowed, self.start = allowed, start
@@ -87,8 +90,10 @@ class Problem(BatchRows):
             strict,
             deadline,
         )
+        self._passes, self._in_float32 = passes, passes is None or not passes.confirms
         self._backward = Backward(
-            self.tally.backwards, together=max_backwards is None and max_passes is None
+            self.tally.backwards,
+            together=max_backwards is None and max_passes is None and self._in_float32,
         )
         self._model, self._gradients = model, gradients
         self._no_answer = (
@@ -150,6 +155,20 @@ class Problem(BatchRows):
         closed._gradients = False
         return closed
 
+    def in_float32(self) -> "Problem":
+        """The same problem without passes in bfloat16."""
+        other = copy(self)
+        other._in_float32 = True
+        return other
+
+    def _directly(self) -> "Problem":
+        """The same problem with passes of the model itself, not replayed."""
+        if self._passes is None:
+            return self
+        other = copy(self)
+        other._passes = None
+        return other
+
     def reseeded(self, number: int) -> "Problem":
         """The same problem with other random numbers, for another trial."""
         other = copy(self)
@@ -197,7 +216,7 @@ class Problem(BatchRows):
         self, images: Images, loss: Callable[[Logits], PerImage]
     ) -> tuple[Logits, Images]:
         """Both from one forward and one backward pass; values that are not finite become zero."""
-        logits, gradients = self.logits_and_gradients(
+        logits, gradients = self._logits_and_gradients(
             images, lambda logits: loss(logits).unsqueeze(1)
         )
         return logits, next(gradients)
@@ -209,7 +228,14 @@ class Problem(BatchRows):
 
         ``losses`` maps logits to several losses per image, of shape (batch, several). A pass may be
         made early, together with others (``backward.py``), but counts when its gradient is taken.
+        Passes together are not replayed.
         """
+        problem = self._directly() if self._in_float32 else self
+        return problem._logits_and_gradients(images, losses)
+
+    def _logits_and_gradients(
+        self, images: Images, losses: Callable[[Logits], Tensor]
+    ) -> tuple[Logits, Iterator[Images]]:
         images = images.detach().requires_grad_()
         with torch.enable_grad():
             logits = self.logits(images)
@@ -229,7 +255,7 @@ class Problem(BatchRows):
         """
         images = self.images.detach().requires_grad_()
         with torch.enable_grad(), layer_outputs(self._model, layer) as outputs:
-            logits = self.logits(images)
+            logits = self._directly().logits(images)
         refused = self.refused.clone()
         if not outputs:
             return images, torch.zeros_like(images), refused
@@ -260,12 +286,12 @@ class Problem(BatchRows):
         """Logits from the model itself; NaN where it fails to answer."""
         self.tally.forwards.index_add_(0, self._rows, self.tally.one.expand(len(self)))
         if self._gradients and torch.is_grad_enabled() and images.requires_grad:
-            logits = self._model(_CountBackward.apply(images, self.tally, self._rows))
+            logits = self._query(_CountBackward.apply(images, self.tally, self._rows))
             self._note(images, logits)
             return logits
         try:
             with torch.no_grad():
-                logits = self._model(images)
+                logits = self._query(images)
         except NoAnswer as error:
             if error.logits is None or self._no_answer is None:
                 raise
@@ -279,8 +305,15 @@ class Problem(BatchRows):
         self._note(images, logits)
         return logits
 
+    def _query(self, images: Images) -> Logits:
+        if self._passes is None:
+            return self._model(images)
+        return self._passes(images, self.goal, float32=self._in_float32)
+
     def _note(self, images: Images, logits: Logits) -> None:
-        """Record the answers, for the trace and for the second run without slack."""
+        """Record the answers, for the trace and for a second run, without slack or in float32."""
+        if self._passes is not None and not self._in_float32:
+            self.tally.believed.index_add_(0, self._rows, self.goal.met(logits.detach()).long())
         if self._tracer is not None:
             changed, spent = images.detach() != self.images, self.tally.backwards[self._rows]
             self._tracer.note(self._rows, spent, self.goal, logits, changed)
@@ -302,6 +335,7 @@ class Tally:
         flat: Number of gradients that were all zero.
         untried: Images that the attack says it never changed.
         near: Candidates that met the goal without its slack, but not with it.
+        believed: Candidates that met the goal in a search in bfloat16, confirmed or not.
         stages: The passes of each stage of an attack that has several, in order.
         found_by: Index of the stage that found the best of each image; -1 for none.
         generator: Passes through a network of the attack's own; None if it has none.
@@ -328,6 +362,7 @@ class Tally:
         self.flat: Counts = torch.zeros_like(self.forwards)
         self.untried: Mask = torch.zeros_like(self.out_of_budget)
         self.near: Counts = torch.zeros_like(self.forwards)
+        self.believed: Counts = torch.zeros_like(self.forwards)
         self.stages: dict[str, Passes] = {}
         self.found_by: Counts = torch.full_like(self.forwards, -1)
         self.generator: Counts | None = None

@@ -107,6 +107,9 @@ class AttackResult(BatchRows):
         seconds: Time the attack took for all images together; of ``result[rows]``, the
             share of these images.
         peak_memory: Peak GPU memory in bytes; None on a CPU.
+        speed: The ``speed`` of the run, a remark where it could not be kept, the number of
+            recordings and the seconds they took, and the number of candidates that were confirmed
+            in float32, which ``forwards`` leaves out; None for exact.
         sent: What was sent to a remote model, by the attack and the referee together, under the
             names of ``pinprick.scores.service.Sent``; None for any other model.
         generator_forwards: Forward passes per image through a network of the attack's own, not
@@ -143,6 +146,7 @@ class AttackResult(BatchRows):
     remarks: tuple[str, ...]
     seconds: float
     peak_memory: int | None = None
+    speed: dict[str, Any] | None = None
     sent: dict[str, int] | None = None
     generator_forwards: Counts | None = None
     stages: dict[str, Passes] = field(default_factory=dict)
@@ -414,8 +418,18 @@ def cost_together(results: Sequence[AttackResult]) -> dict[str, Any]:
     return {
         "seconds": sum(result.seconds for result in results),
         "peak_memory": max(peaks, default=None),
+        "speed": _speeds_together([result.speed for result in results if result.speed]),
         "sent": {name: sum(one.get(name, 0) for one in sent) for name in names} or None,
     }
+
+
+def _speeds_together(speeds: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Numbers are added up; of different texts the longest is used."""
+    return {
+        name: max(values, key=len) if isinstance(values[0], str) else sum(values)
+        for name in (speeds[0] if speeds else {})
+        for values in [[speed[name] for speed in speeds]]
+    } or None
 
 
 def _with_stages(result: AttackResult, names: Iterable[str]) -> AttackResult:

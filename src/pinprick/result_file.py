@@ -25,6 +25,7 @@ _HEADER = (
     "found_by",
     "seconds",
     "peak_memory",
+    "speed",
     "sent",
     "attack",
     "model",

@@ -19,7 +19,7 @@ from torch import Tensor
 from pinprick.attacks.build import describe
 from pinprick.attacks.card import Attack, Card
 from pinprick.data.dataset import Dataset
-from pinprick.errors import NoAnswer
+from pinprick.errors import BadInput, NoAnswer
 from pinprick.goal import Goal
 from pinprick.intake import (
     Task,
@@ -40,6 +40,7 @@ from pinprick.problem import Problem, Tally
 from pinprick.random import Streams
 from pinprick.result import AttackResult, Failure, join
 from pinprick.saved_batches import SavedBatches, describe_run
+from pinprick.speed import ModelPasses, Speed
 from pinprick.trace import Tracer
 from pinprick.types import Allowed, Images, Logits, Mask
 
@@ -64,6 +65,7 @@ def run_attack(
     start: AttackResult | Tensor | None = None,
     trace: bool = False,
     folder: str | Path | None = None,
+    speed: Speed | ModelPasses = "exact",
     progress: bool = False,
 ) -> AttackResult:
     """Attack any number of images and measure success, change, cost and time.
@@ -95,6 +97,10 @@ def run_attack(
         trace: Whether to record the best so far of each image against its passes.
         folder: A folder to save each finished batch in. The same call after a stop reads these and
             attacks the rest, with the same result. A call with other arguments is refused.
+        speed: How the model is queried on a GPU: "exact", or as recorded passes, "graphs" in the
+            same arithmetic, "fast" in bfloat16 with results judged in float32. ``speed`` of the
+            result says where that was not possible. Several calls share recordings where they get
+            the same ``ModelPasses``.
         progress: Whether to show a progress bar on stderr.
     """
     batches = attack_batches(
@@ -114,6 +120,7 @@ def run_attack(
         start=start,
         trace=trace,
         folder=folder,
+        speed=speed,
     )
     total = len(images) if isinstance(images, (Tensor, Dataset)) else None
     result = join(list(_watched(batches, total) if progress else batches))
@@ -140,6 +147,7 @@ def attack_batches(
     start: AttackResult | Tensor | None = None,
     trace: bool = False,
     folder: str | Path | None = None,
+    speed: Speed | ModelPasses = "exact",
 ) -> Iterator[AttackResult]:
     """One result per batch, as each is done; arguments as for ``run_attack``.
 
@@ -153,6 +161,9 @@ def attack_batches(
     facts = attack.facts()
     time_left = max_seconds if isinstance(max_seconds, TimeLeft) else TimeLeft(max_seconds)
     seconds = time_left.seconds
+    passes = speed if isinstance(speed, ModelPasses) else ModelPasses(classifier, speed)
+    if passes.model is not classifier:
+        raise BadInput(f"speed holds passes of {passes.model.name}, not of {classifier.name}")
 
     def take(images: Any, labels: Any, ids: Any) -> Task:
         task = take_in(
@@ -175,7 +186,15 @@ def attack_batches(
     def with_saved(task: Task, part: str = "") -> tuple[Task, SavedBatches | None]:
         if folder is None:
             return task, None
-        run = describe_run(attack, facts, classifier, task, seed=seed, max_seconds=time_left.given)
+        run = describe_run(
+            attack,
+            facts,
+            classifier,
+            task,
+            seed=seed,
+            max_seconds=time_left.given,
+            speed=passes.speed,
+        )
         return task, SavedBatches(Path(folder, part), run)
 
     if not are_batches(images):
@@ -184,17 +203,24 @@ def attack_batches(
         check_batches_alone(labels, targets, allowed, ids, start)
         parts = enumerate(tasks_of(images, classifier, batch_size, take))
         tasks = (with_saved(task, f"part-{number}") for number, task in parts)
-    return _batches(attack, facts, classifier, tasks, seed, time_left)
+    batches = _batches(attack, facts, passes, tasks, seed, time_left)
+    return batches if passes is speed else _released(passes, batches)
+
+
+def _released(passes: ModelPasses, batches: Iterator[AttackResult]) -> Iterator[AttackResult]:
+    with passes:
+        yield from batches
 
 
 def _batches(
     attack: Attack,
     facts: Card,
-    model: Classifier,
+    passes: ModelPasses,
     tasks: Iterable[tuple[Task, SavedBatches | None]],
     seed: int,
     time_left: "TimeLeft",
 ) -> Iterator[AttackResult]:
+    model = passes.model
     answer: Logits | None = None
     for task, saved in tasks:
         if len(task):
@@ -205,11 +231,11 @@ def _batches(
             check_classes(task, answer)
         for number, part in enumerate(task.batches()):
             if saved is None:
-                yield from _attack_or_halve(attack, facts, model, part, seed, time_left)
+                yield from _attack_or_halve(attack, facts, passes, part, seed, time_left)
                 continue
             result = saved.load(number, part)
             if result is None:
-                halves = _attack_or_halve(attack, facts, model, part, seed, time_left)
+                halves = _attack_or_halve(attack, facts, passes, part, seed, time_left)
                 result = join(list(halves))
                 saved.save(number, result)
             else:
@@ -227,26 +253,27 @@ def _first_answer(model: Classifier, task: Task) -> Logits:
 
 
 def _attack_or_halve(
-    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int, time_left: "TimeLeft"
+    attack: Attack, facts: Card, passes: ModelPasses, part: Task, seed: int, time_left: "TimeLeft"
 ) -> Iterator[AttackResult]:
     try:
-        yield _attack_batch(attack, facts, model, part, seed, time_left)
+        yield _attack_batch(attack, facts, passes, part, seed, time_left)
         return
     except torch.OutOfMemoryError:
-        if len(part) == 1 or model.sent is not None:  # nothing is sent to a remote model twice
+        if len(part) == 1 or passes.model.sent is not None:  # nothing is sent to a service twice
             raise
+    passes.release()
     torch.cuda.empty_cache()
     for half in part.halves():
-        yield from _attack_or_halve(attack, facts, model, half, seed, time_left)
+        yield from _attack_or_halve(attack, facts, passes, half, seed, time_left)
 
 
 @torch.inference_mode(
     False
 )  # an attack needs gradients, also where the caller is in inference mode
 def _attack_batch(
-    attack: Attack, facts: Card, model: Classifier, part: Task, seed: int, time_left: "TimeLeft"
+    attack: Attack, facts: Card, passes: ModelPasses, part: Task, seed: int, time_left: "TimeLeft"
 ) -> AttackResult:
-    home = part.images.device
+    model, home = passes.model, part.images.device
     part = part.to(model.device or home)
     images, goal, allowed, start = part.images, part.goal, part.allowed, part.start
     clock = _Clock(images.device)
@@ -259,6 +286,7 @@ def _attack_batch(
             todo &= allowed.flatten(1).any(dim=1)
         noise = measure_noise(model, images, clean_logits)
         tracer = Tracer(goal, clean_logits) if part.trace else None
+        passes.begin(images, clean_logits)
         problem = Problem(
             model,
             images,
@@ -273,6 +301,7 @@ def _attack_batch(
             max_passes=part.max_passes,
             deadline=time_left.deadline,
             tracer=tracer,
+            passes=None if passes.speed == "exact" else passes,
         )
         adversarial = images.clone()
         clock.start()
@@ -285,6 +314,10 @@ def _attack_batch(
                 if doubtful.any():
                     again = problem[doubtful]
                     adversarial[doubtful] = _call(attack, again.with_goal(again.goal.plain))
+                if passes.confirms:
+                    lost = _believed_in_error(model, adversarial, goal, problem.tally)
+                    if lost.any():
+                        adversarial[lost] = _call(attack, problem[lost].in_float32())
         seconds, peak_memory = clock.stop()
         _check_product(facts, images, adversarial, allowed)
         adversarial_logits, rounded_logits, unconfirmed = final_logits(model, adversarial)
@@ -309,7 +342,8 @@ def _attack_batch(
         noise=None if noise is None else torch.full(part.ids.shape, noise, device=images.device),
         remarks=_remarks(goal, allowed, adversarial_logits, problem.tally, failures),
         seconds=seconds,
-        peak_memory=peak_memory,
+        peak_memory=None if peak_memory is None else peak_memory + passes.memory,
+        speed=passes.note(),
         generator_forwards=problem.tally.generator,
         stages=problem.tally.stages,
         found_by=tuple(
@@ -351,6 +385,11 @@ def _call(attack: Attack, problem: Problem) -> Images:
 def _given_up(adversarial: Images, problem: Problem) -> Mask:
     """Which images were returned clean, although some candidate fooled within the noise."""
     return (problem.tally.near > 0) & (adversarial == problem.images).flatten(1).all(dim=1)
+
+
+def _believed_in_error(model: Classifier, adversarial: Images, goal: Goal, tally: Tally) -> Mask:
+    """Which images do not meet the goal in float32, although some candidate did in bfloat16."""
+    return (tally.believed > 0) & ~goal.met(_answers(model, adversarial))
 
 
 def final_logits(model: Classifier, adversarial: Images) -> tuple[Logits, Logits, dict[int, str]]:

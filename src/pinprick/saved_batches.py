@@ -128,6 +128,7 @@ def describe_run(
     *,
     seed: int,
     max_seconds: float | None,
+    speed: str = "exact",
 ) -> dict[str, Any]:
     """All that decides the results of a run, as plain data; tensors as their SHA-256."""
     device = model.device or task.images.device
@@ -154,6 +155,7 @@ def describe_run(
         "trace": task.trace,
         "device": device.type,
         "threads": torch.get_num_threads() if device.type == "cpu" else None,
+        "speed": None if speed == "exact" else speed,
     }
 
 

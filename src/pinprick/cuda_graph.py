@@ -1,0 +1,124 @@
+"""A forward pass and its backward pass as two CUDA graphs, with images and logits in place.
+
+The loss stays outside: its gradient at the logits is copied into the second graph, so any loss
+works. All graphs of a model share one pool of memory, which is as large as the largest of them
+needs. So the graphs overwrite one another's values, and each result is copied out at once.
+"""
+
+import gc
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+
+import torch
+from torch import Tensor
+
+from pinprick.model import Model
+from pinprick.replay import NoRoom
+from pinprick.types import Images, Logits
+
+_WARM_UPS = 2  # passes before a recording, in which libraries load their kernels
+_SHARE = 0.5  # of the free memory, which a recording may take
+
+
+class CudaGraphs:
+    """Records passes as CUDA graphs in one pool of memory.
+
+    Attributes:
+        memory: Bytes of GPU memory that the pool took.
+    """
+
+    def __init__(self) -> None:
+        self.memory = 0
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def __call__(self, model: Model, images: Images, backward: bool) -> "GraphedPass":
+        with torch.cuda.device(images.device):
+            before = torch.cuda.memory_reserved()
+            graphed = GraphedPass(model, images, backward, self._pool)
+            self.memory += max(0, torch.cuda.memory_reserved() - before)
+        return graphed
+
+
+class GraphedPass:
+    """The graphs of one batch size.
+
+    Args:
+        model: Queried a few times, and once more while it is recorded.
+        images: A batch of the size to record.
+        backward: Whether to record a backward pass.
+        pool: The pool of memory.
+    """
+
+    def __init__(self, model: Model, images: Images, backward: bool, pool: object) -> None:
+        self._images = images.detach().clone().requires_grad_(backward)
+        self._filled = len(images)
+        here, side = torch.cuda.current_stream(), torch.cuda.Stream()
+        side.wait_stream(here)
+        with torch.cuda.stream(side), torch.set_grad_enabled(backward), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Attempting to run cuBLAS")  # it creates its context
+            for _ in range(_WARM_UPS):
+                logits = _warm_up(model, self._images)
+                if backward:
+                    torch.autograd.grad(logits, self._images, torch.zeros_like(logits))
+                del logits
+            torch.cuda.synchronize()
+            self._forward, logits = _captured(lambda: model(self._images), pool)
+            if backward:
+                self._grad = torch.zeros_like(logits)
+                self._backward, self._gradient = _captured(
+                    lambda: torch.autograd.grad(logits, self._images, self._grad)[0], pool
+                )
+            self._logits = logits.detach()
+        here.wait_stream(side)
+
+    def forward(self, images: Images) -> Logits:
+        count = len(images)
+        with torch.no_grad():
+            self._images[:count].copy_(images)
+            if count < self._filled:
+                self._images[count : self._filled].zero_()
+        self._filled = count
+        self._forward.replay()
+        return self._logits[:count].clone()
+
+    def backward(self, grad: Logits) -> Images:
+        count = len(grad)
+        self._grad[:count].copy_(grad)
+        if count < len(self._grad):
+            self._grad[count:].zero_()
+        self._backward.replay()
+        return self._gradient[:count].clone(memory_format=torch.contiguous_format)
+
+
+def _warm_up(model: Model, images: Images) -> Logits:
+    """The logits; raises ``NoRoom`` if what a backward pass needs of them hardly fits twice."""
+    before = torch.cuda.memory_allocated()
+    logits = model(images)
+    held = torch.cuda.memory_allocated() - before
+    unused = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+    if held > _SHARE * (torch.cuda.mem_get_info()[0] + unused):
+        raise NoRoom
+    return logits
+
+
+def _captured(work: Callable[[], Tensor], pool: object) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+    """The graph of some work, and the tensor that each replay fills.
+
+    ``torch.cuda.graph`` would also empty the cache of memory, which all other tensors then miss.
+    """
+    graph, collects = torch.cuda.CUDAGraph(), gc.isenabled()
+    gc.disable()  # what is collected in between may call the device, which ends the recording
+    try:
+        graph.capture_begin(pool=pool)  # type: ignore[no-untyped-call, unused-ignore, arg-type]
+        try:
+            made = work()
+        except BaseException:
+            with suppress(RuntimeError):
+                graph.capture_end()
+            raise
+        graph.capture_end()
+    finally:
+        if collects:
+            gc.enable()
+    return graph, made

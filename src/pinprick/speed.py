@@ -1,0 +1,244 @@
+"""How fast a run queries its model: exactly, replayed, or replayed in bfloat16 and confirmed.
+
+    exact     the model itself
+    graphs    the same arithmetic, recorded and replayed (``replay.py``)
+    fast      a copy in bfloat16 (``bfloat16_copy.py``), recorded and replayed
+
+A margin in bfloat16 is off by some noise. With ``fast`` the candidates whose margin lies within it
+are queried again in float32, and get those logits. There is room for a quarter of a batch, so that
+nothing waits for the device. The others within the noise get logits that do not meet the goal. A
+candidate whose margin is beyond the noise is believed. So the referee checks each image that is
+returned, and attacks it again in float32 where it was believed in error (``run.py``).
+"""
+
+from collections.abc import Callable
+from itertools import chain
+from types import TracebackType
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from pinprick.bfloat16_copy import bfloat16_copy
+from pinprick.cuda_graph import CudaGraphs
+from pinprick.errors import BadInput, one_line
+from pinprick.goal import Goal
+from pinprick.model import Classifier, Model
+from pinprick.replay import Recorder, ReplayedModel, padded_size
+from pinprick.types import Images, Logits
+
+Speed = Literal["exact", "graphs", "fast"]
+SPEEDS: tuple[Speed, ...] = get_args(Speed)
+
+_CONFIRMED = 4  # one candidate of so many is confirmed
+_ALL = 16  # up to so many candidates, all are
+_SAFETY = 2.0  # times the largest change of a clean image's margin: the noise to begin with
+_PROBES = 8  # images to compare a copy of the network on
+
+
+class ModelPasses:
+    """The model of a run as the attack queries it. Released at the end of ``with``.
+
+    Attributes:
+        speed: What was asked for.
+        remark: Why it is slower than that; empty text if it is not.
+        confirmations: Candidates that were confirmed in float32; they are not counted as passes.
+
+    Args:
+        model: The model.
+        speed: The speed.
+        recorder: Gives a recorder, anew for each kind of passes; None to record CUDA graphs.
+        coarse: The model for the search of ``fast``; None to copy the network in bfloat16.
+    """
+
+    def __init__(
+        self,
+        model: Classifier,
+        speed: Speed = "exact",
+        *,
+        recorder: Callable[[], Recorder] | None = None,
+        coarse: Model | None = None,
+    ) -> None:
+        self.model, self.speed = model, check_speed(speed)
+        self.remark, self.confirmations = "", 0
+        self._given, self._coarse = recorder, coarse
+        self._weights: tuple[Any, ...] = ()
+        self._recorders: list[CudaGraphs] = []
+        self._judge: Model = model
+        self._search: Model | None = None
+        self._noise: Tensor | None = None
+        self._before: dict[str, Any] = {}
+
+    def begin(self, images: Images, clean_logits: Logits) -> None:
+        """Get ready for a batch; recordings are of use as long as the weights stay in place."""
+        if self.speed == "exact" or not len(images):
+            return
+        weights = _weights(self.model)
+        if weights != self._weights or self._judge is self.model:
+            self.release()
+            self._weights = weights
+            self._prepare(images)
+        self._before = self._spent()
+        if self._search is not None:
+            with torch.no_grad():
+                change = (self._search(images) - clean_logits).nan_to_num(0.0, 0.0, 0.0)
+            self._widen(_SAFETY * (change.amax(dim=1) - change.amin(dim=1)).amax())
+
+    @property
+    def confirms(self) -> bool:
+        """Whether logits may be in bfloat16."""
+        return self._search is not None
+
+    @property
+    def memory(self) -> int:
+        """Bytes of GPU memory that recordings take."""
+        return sum(recorder.memory for recorder in self._recorders)
+
+    @property
+    def _replayed(self) -> list[ReplayedModel]:
+        return [one for one in (self._judge, self._search) if isinstance(one, ReplayedModel)]
+
+    def _spent(self) -> dict[str, Any]:
+        return {
+            "recordings": sum(len(model.recordings) for model in self._replayed),
+            "seconds": sum(model.seconds for model in self._replayed),
+            "confirmations": self.confirmations,
+        }
+
+    def note(self) -> dict[str, Any] | None:
+        """What the result of a batch says of the speed; None for exact.
+
+        Recordings, the seconds they took and confirmations are those since the batch began.
+        """
+        if self.speed == "exact":
+            return None
+        remarks = [self.remark, *(model.remark for model in self._replayed)]
+        spent = {name: after - self._before.get(name, 0) for name, after in self._spent().items()}
+        return {
+            "speed": self.speed,
+            "remark": "; ".join(dict.fromkeys(filter(None, remarks))),
+            **spent,
+        }
+
+    def __call__(self, images: Images, goal: Goal, float32: bool = False) -> Logits:
+        """Logits of candidates; those within the noise of the goal's boundary are in float32."""
+        if self._search is None or float32:
+            return self._judge(images)
+        logits = self._search(images)
+        values: Logits = _Valued.apply(logits, self._confirmed(images.detach(), logits, goal))
+        return values
+
+    @torch.no_grad()
+    def _confirmed(self, images: Images, logits: Logits, goal: Goal) -> Logits:
+        assert self._noise is not None
+        logits, margin = logits.detach(), goal.margin(logits.detach())
+        least = -0.5 * self._noise  # the middle of those that may meet the goal in error
+        chosen = (margin - least).abs().topk(_room(len(images)), largest=False).indices
+        exact = self._judge(images[chosen]).to(logits.dtype)
+        self.confirmations += len(chosen)
+        change = goal[chosen].margin(exact) - margin[chosen]
+        self._widen(change.nan_to_num(0.0, 0.0, 0.0).abs().amax())
+        doubtful = (margin < 0) & (margin > -self._noise)
+        return _put_off(logits, goal, doubtful, self._noise).index_copy(0, chosen, exact)
+
+    def _widen(self, noise: Tensor) -> None:
+        """The noise is the largest change that was seen in this run."""
+        self._noise = noise if self._noise is None else torch.maximum(self._noise, noise)
+
+    def _prepare(self, images: Images) -> None:
+        """Replay passes where that is possible; else ``remark`` says why it is not."""
+        self.remark = _obstacle(self.model, images, given=self._given is not None)
+        if self.remark:
+            return
+        self._judge = ReplayedModel(self.model, self._recorder())
+        if self.speed == "fast" and (coarse := self._coarse or self._copy(images[:_PROBES])):
+            self._search = ReplayedModel(coarse, self._recorder())
+
+    def _copy(self, images: Images) -> Model | None:
+        """The network in bfloat16; None where that fails, and ``remark`` says why."""
+        if images.dtype != torch.float32:
+            self.remark = f"images of {images.dtype} are not searched in bfloat16"
+            return None
+        try:
+            coarse = bfloat16_copy(self.model, images)
+            with torch.no_grad():
+                coarse(images)
+        except Exception as error:  # of any kind, from a network of the user's own
+            self.remark = f"this network has no copy in bfloat16: {one_line(error)}"
+            return None
+        return coarse
+
+    def _recorder(self) -> Recorder:
+        if self._given is not None:
+            return self._given()
+        self._recorders.append(CudaGraphs())
+        return self._recorders[-1]
+
+    def release(self) -> None:
+        """Give back the memory of all recordings."""
+        had = bool(self._recorders)
+        self._judge, self._search, self._noise = self.model, None, None
+        self._recorders.clear()
+        if had:
+            torch.cuda.empty_cache()
+
+    def __enter__(self) -> "ModelPasses":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def check_speed(speed: Any) -> Speed:
+    """The speed; raises ``BadInput`` where it is none."""
+    if speed not in SPEEDS:
+        raise BadInput(f"speed must be {', '.join(SPEEDS[:-1])} or {SPEEDS[-1]}, got {speed!r}")
+    chosen: Speed = speed
+    return chosen
+
+
+def _obstacle(model: Classifier, images: Images, *, given: bool) -> str:
+    """Why passes cannot be replayed; empty text if they can."""
+    if model.sent is not None or not isinstance(model.net, nn.Module):
+        return f"{model.name} is no network, so its passes are not recorded"
+    if not images.is_cuda and not given:
+        return f"passes are recorded on a GPU only, not on {images.device.type}"
+    return ""
+
+
+def _weights(model: Classifier) -> tuple[Any, ...]:
+    """Changes whenever a weight is replaced or written to."""
+    if not isinstance(model.net, nn.Module):
+        return ()
+    tensors = chain(model.net.parameters(), model.net.buffers())
+    return tuple((tensor.data_ptr(), tensor._version) for tensor in tensors)
+
+
+def _room(count: int) -> int:
+    """How many of the candidates are confirmed."""
+    return count if count <= _ALL else min(count, max(_ALL, padded_size(count) // _CONFIRMED))
+
+
+def _put_off(logits: Logits, goal: Goal, rows: Tensor, by: Tensor) -> Logits:
+    """The logits with the margins of some rows raised, so that they do not meet the goal."""
+    targeted = goal.targets is not None
+    anchor = (goal.labels if goal.targets is None else goal.targets).unsqueeze(1)
+    raised = torch.where(rows, -by if targeted else by, torch.zeros_like(by)).unsqueeze(1)
+    return logits.scatter_add(1, anchor, raised.to(logits.dtype))
+
+
+class _Valued(torch.autograd.Function):
+    """Other values for the logits, with the gradient of the logits."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Logits, values: Logits) -> Logits:
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad, None

@@ -1,0 +1,241 @@
+"""Speeds of a run: the same results where they are exact, and none kept that float32 refuses."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from contract.specifications import QUICK
+from recorded import FakeRecorder
+from torch import Tensor, nn
+
+from pinprick import (
+    ATTACKS,
+    BadInput,
+    Classifier,
+    Goal,
+    build,
+    load_result,
+    run_attack,
+    save_result,
+    score_model,
+)
+from pinprick import speed as speed_module
+from pinprick.attacks.card import Attack
+from pinprick.oracle import exact_images
+from pinprick.result import join
+from pinprick.speed import ModelPasses, check_speed
+
+SPARSE = [
+    name
+    for name in ATTACKS
+    if build({"name": name, **QUICK.get(name, {})}).facts().kind == "minimal"
+    and ATTACKS[name].card.norm == "l0"
+    and ATTACKS[name].card.inputs is None
+]
+
+
+def phase(images: Tensor) -> Tensor:
+    """A number per image in [-1, 1] that any change of it changes."""
+    return (1e3 * images.detach().flatten(1).sum(dim=1, keepdim=True)).sin()
+
+
+def noisy(model: Classifier, size: float) -> Callable[[Tensor], Tensor]:
+    """The model with logits that are off by up to ``size``, the same for the same image."""
+    return lambda images: model(images) + size * phase(images) ** torch.arange(1, 5)
+
+
+def often_wrong(model: Classifier, clean: Tensor) -> Callable[[Tensor], Tensor]:
+    """The model, but on a tenth of all images other than the clean ones it is far off."""
+
+    def logits(images: Tensor) -> Tensor:
+        known = (images.unsqueeze(1) == clean).flatten(2).all(dim=2).any(dim=1, keepdim=True)
+        return torch.where(known | (phase(images) < 0.95), 1, -20) * model(images)
+
+    return logits
+
+
+def fast(model: Classifier, size: float) -> ModelPasses:
+    return ModelPasses(model, "fast", recorder=FakeRecorder, coarse=noisy(model, size))
+
+
+@pytest.fixture
+def few_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of a small batch is confirmed, too."""
+    monkeypatch.setattr(speed_module, "_ALL", 1)
+
+
+@pytest.mark.parametrize("name", ["sigma_zero", "sparse_rs", "ifgsm", "pinprick", "fmn"])
+def test_graphs_give_what_exact_gives(
+    name: str, linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    attack = build({"name": name, **QUICK.get(name, {})})
+    passes = ModelPasses(linear, "graphs", recorder=FakeRecorder)
+    exact = run_attack(attack, linear, images, labels)
+    graphs = run_attack(attack, linear, images, labels, speed=passes)
+    assert torch.equal(graphs.adversarial, exact.adversarial)
+    assert torch.equal(graphs.forwards, exact.forwards)
+    assert torch.equal(graphs.backwards, exact.backwards)
+    assert exact.speed is None
+    assert graphs.speed is not None
+    assert graphs.speed["recordings"] > 0
+    assert graphs.speed["remark"] == ""
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.usefixtures("few_confirmed")
+def test_no_image_is_kept_that_float32_refuses(
+    name: str, linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    attack = build({"name": name, **QUICK.get(name, {})})
+    coarse = often_wrong(linear, images)
+    passes = ModelPasses(linear, "fast", recorder=FakeRecorder, coarse=coarse)
+    result = run_attack(attack, linear, images, labels, speed=passes)
+    changed = (result.adversarial != images).flatten(1).any(dim=1)
+    assert torch.equal(result.success, changed)
+    assert result.speed is not None
+    assert result.speed["confirmations"] > 0
+
+
+def confirmed(passes: ModelPasses, images: Tensor, goal: Goal) -> Tensor:
+    with torch.no_grad():
+        passes.begin(images, passes.model(images))
+        return passes(images, goal)
+
+
+@pytest.mark.parametrize("targeted", [False, True])
+@pytest.mark.usefixtures("few_confirmed")
+def test_logits_within_the_noise_are_those_of_float32_or_meet_no_goal(
+    linear: Classifier, targeted: bool
+) -> None:
+    images = exact_images(64, (3, 6, 5))
+    passes, exact = fast(linear, 0.05), linear(images).detach()
+    coarse = noisy(linear, 0.05)(images).detach()
+    order = exact.argsort(dim=1)
+    goal = Goal(order[:, -1], order[:, -2]) if targeted else Goal(order[:, -2])
+    got = confirmed(passes, images, goal)
+    same = (got == exact).all(dim=1)
+    assert same.sum() == 16
+    assert passes.confirmations == 16
+    met = goal.met(got)
+    believed = met & ~same
+    assert believed.any() != targeted
+    assert (goal.margin(coarse)[believed] <= -0.1).all()  # twice the noise of a logit
+    assert not (believed & ~goal.met(exact)).any()
+    waits = ~same & ~met & goal.met(coarse)
+    assert (goal.margin(got)[waits] >= 0).all()
+
+
+def test_all_candidates_of_a_small_batch_are_confirmed(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    got = confirmed(fast(linear, 0.5), images, Goal(labels))
+    assert torch.equal(got, linear(images))
+
+
+def test_confirmed_logits_have_the_gradient_of_the_search(
+    curved: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    passes, inputs = fast(curved, 0.5), images.clone().requires_grad_()
+    passes.begin(inputs.detach(), curved(inputs).detach())
+    grad = torch.autograd.grad(passes(inputs, Goal(labels))[:, 0].sum(), inputs)[0]
+    assert torch.equal(grad, torch.autograd.grad(curved(inputs)[:, 0].sum(), inputs)[0])
+
+
+class _LastTry(Attack):
+    """Returns its second candidate wherever that seems to fool, and believes all logits."""
+
+    card = ATTACKS["greedy"].card
+
+    def __call__(self, problem: Any) -> Tensor:
+        adv = problem.images.flip(1)
+        met = problem.goal.met(problem.logits(adv))
+        return torch.where(met.view(-1, 1, 1, 1), adv, problem.images)
+
+
+@pytest.mark.usefixtures("few_confirmed")
+def test_what_was_believed_in_error_is_attacked_again_in_float32(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    def liar(images: Tensor) -> Tensor:  # right on clean images, so the noise seems small
+        clean = (images.unsqueeze(1) == all_images).flatten(2).all(dim=2).any(dim=1)
+        return torch.where(clean.unsqueeze(1), linear(images), -100 * linear(images))
+
+    all_images = images
+    passes = ModelPasses(linear, "fast", recorder=FakeRecorder, coarse=liar)
+    exact = run_attack(_LastTry(), linear, images, labels)
+    result = run_attack(_LastTry(), linear, images, labels, speed=passes)
+    assert torch.equal(result.adversarial, exact.adversarial)
+    assert result.forwards.max() == 2
+    assert (result.forwards[~exact.success] == 2).any()
+
+
+@pytest.mark.parametrize("speed", ["graphs", "fast"])
+def test_on_a_cpu_the_model_is_queried_directly_with_a_remark(
+    linear: Classifier, images: Tensor, labels: Tensor, speed: Any
+) -> None:
+    attack = build("greedy")
+    result = run_attack(attack, linear, images, labels, batch_size=4, speed=speed)
+    exact = run_attack(attack, linear, images, labels, batch_size=4)
+    assert torch.equal(result.adversarial, exact.adversarial)
+    assert result.speed == {
+        "speed": speed,
+        "remark": "passes are recorded on a GPU only, not on cpu",
+        "recordings": 0,
+        "seconds": 0,
+        "confirmations": 0,
+    }
+
+
+def test_a_function_is_no_network(images: Tensor, labels: Tensor) -> None:
+    model = score_model(lambda images: images.flatten(1)[:, :4], name="mine", classes=list("abcd"))
+    result = run_attack(build("sparse_rs"), model, images, labels, max_forwards=3, speed="fast")
+    assert result.speed is not None
+    assert "is no network" in result.speed["remark"]
+
+
+def test_another_speed_is_refused() -> None:
+    with pytest.raises(BadInput, match="speed must be exact, graphs or fast, got 'faster'"):
+        check_speed("faster")
+
+
+def test_passes_of_another_model_are_refused(
+    linear: Classifier, curved: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    with pytest.raises(BadInput, match="speed holds passes of"):
+        run_attack(build("greedy"), linear, images, labels, speed=ModelPasses(curved))
+
+
+def test_recordings_serve_all_batches_until_a_weight_changes(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    record = FakeRecorder()
+    passes = ModelPasses(linear, "graphs", recorder=lambda: record)
+    attack = build("ifgsm")
+
+    def run() -> int:
+        result = run_attack(attack, linear, images, labels, batch_size=3, speed=passes)
+        assert result.speed is not None
+        return int(result.speed["recordings"])
+
+    assert run() == len(record.made) == 1
+    assert run() == 0
+    assert isinstance(linear.net, nn.Module)
+    with torch.no_grad():
+        next(linear.net.parameters()).mul_(2)
+    assert run() == 1
+    passes.release()
+    assert run() == 1
+
+
+def test_numbers_of_batches_are_added_up_and_saved(
+    linear: Classifier, images: Tensor, labels: Tensor, tmp_path: Any
+) -> None:
+    attack = build("ifgsm")
+    parts = [run_attack(attack, linear, images, labels, speed=fast(linear, 0.1)) for _ in range(2)]
+    both = join(parts)
+    assert both.speed is not None
+    for name in ("recordings", "seconds", "confirmations"):
+        assert both.speed[name] == sum(part.speed[name] for part in parts if part.speed) > 0
+    save_result(both, tmp_path / "both.safetensors")
+    assert load_result(tmp_path / "both.safetensors").speed == both.speed
