@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pinprick import Classifier, build, run_attack
 from pinprick.cuda_graph import CudaGraphs
-from pinprick.replay import ReplayedModel
+from pinprick.replay import PATIENCE, ReplayedModel
 from pinprick.speed import ModelPasses
 from pinprick.zoo.nets import resnet20
 
@@ -46,7 +46,7 @@ def slope(model: Classifier | ReplayedModel, images: Tensor) -> tuple[Tensor, Te
 @pytest.mark.parametrize("count", [1, 32, 64])
 def test_a_recorded_size_gives_the_same_bits(model: Classifier, images: Tensor, count: int) -> None:
     replayed = ReplayedModel(model, CudaGraphs())
-    for turn in range(5):
+    for turn in range(PATIENCE + 2):
         some = images.roll(turn, 0)[:count]
         with torch.no_grad():
             assert torch.equal(replayed(some), model(some))
@@ -60,7 +60,7 @@ def test_a_recorded_size_gives_the_same_bits(model: Classifier, images: Tensor, 
 def test_other_passes_in_between_do_no_harm(model: Classifier, images: Tensor) -> None:
     replayed = ReplayedModel(model, CudaGraphs())
     for some in (images, images[:32], images[:8]):
-        for _ in range(3):
+        for _ in range(PATIENCE + 1):
             slope(replayed, some)
             with torch.no_grad():
                 replayed(some)
@@ -153,7 +153,7 @@ def test_memory_is_given_back(model: Classifier, images: Tensor) -> None:
 def test_a_pass_never_waits_for_the_device(model: Classifier, images: Tensor) -> None:
     labels = labels_of(model, images)
     passes = ModelPasses(model, "fast")
-    run_attack(build({"name": "sigma_zero", "steps": 9}), model, images, labels, speed=passes)
+    run_attack(build({"name": "sigma_zero", "steps": 20}), model, images, labels, speed=passes)
     goal = run_attack(build("fgsm"), model, images, labels).goal
     torch.cuda.set_sync_debug_mode("error")
     try:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pinprick import Classifier
 from pinprick import replay as replay_module
-from pinprick.replay import NoRoom, ReplayedModel, padded_size
+from pinprick.replay import PATIENCE, NoRoom, ReplayedModel, padded_size
 
 
 def slope(model: Classifier | ReplayedModel, images: Tensor) -> tuple[Tensor, Tensor]:
@@ -37,13 +37,13 @@ def test_replayed_passes_give_what_the_model_gives(
 ) -> None:
     record = FakeRecorder()
     replayed, some = ReplayedModel(linear, record), images[:count]
-    for turn in range(5):
+    for turn in range(PATIENCE + 2):
         with torch.no_grad():
             assert torch.equal(replayed(some), linear(some))
         wanted, got = slope(linear, some), slope(replayed, some)
         assert torch.equal(got[0], wanted[0])
         assert torch.equal(got[1], wanted[1])
-        assert bool(record.made) == (turn >= 2)
+        assert bool(record.made) == (turn >= PATIENCE)
     assert record.made == [(padded_size(count), False), (padded_size(count), True)]
 
 
@@ -52,7 +52,7 @@ def test_a_backward_pass_repeats_a_forward_pass_that_was_overwritten(
 ) -> None:
     replayed = ReplayedModel(curved, FakeRecorder())
     for some in (images, images[:2], images[:2]):
-        for _ in range(3):
+        for _ in range(PATIENCE + 1):
             slope(replayed, some)
     one, two = images[:2].clone().requires_grad_(), images[2:4].clone().requires_grad_()
     first, second = replayed(one), replayed(two)
@@ -72,9 +72,9 @@ def test_batches_are_padded_before_they_are_recorded(linear: Classifier, images:
         return linear(images)
 
     replayed = ReplayedModel(model, FakeRecorder(fails=NoRoom()))
-    for _ in range(4):
+    for _ in range(PATIENCE + 1):
         assert torch.equal(replayed(images[:5]), linear(images[:5]))
-    assert asked == [8] * 4
+    assert asked == [8] * (PATIENCE + 1)
     assert replayed.remark == "too little GPU memory to record passes of 8 images"
 
 
@@ -83,7 +83,7 @@ def test_a_network_that_cannot_be_recorded_is_queried_directly(
     linear: Classifier, images: Tensor, fails: Exception | None
 ) -> None:
     replayed = ReplayedModel(linear, FakeRecorder(fails=fails, wrong=1.0))
-    for _ in range(5):
+    for _ in range(PATIENCE + 2):
         assert torch.equal(replayed(images[:5]), linear(images[:5]))
     reason = "no way" if fails else "a replayed pass differs from the model's own"
     assert replayed.remark == f"passes of this network cannot be recorded: {reason}"
@@ -96,7 +96,7 @@ def test_the_number_of_recordings_is_bounded(
     monkeypatch.setattr(replay_module, "MOST", 2)
     replayed = ReplayedModel(linear, FakeRecorder())
     for count in (1, 2, 4, 6):
-        for _ in range(4):
+        for _ in range(PATIENCE + 1):
             assert torch.equal(replayed(images[:count]), linear(images[:count]))
     assert len(replayed.recordings) == 2
 

@@ -9,6 +9,7 @@ import gc
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -53,7 +54,7 @@ class GraphedPass:
     def __init__(self, model: Model, images: Images, backward: bool, pool: object) -> None:
         self._images = images.detach().clone().requires_grad_(backward)
         self._filled = len(images)
-        here, side = torch.cuda.current_stream(), torch.cuda.Stream()
+        here, side = torch.cuda.current_stream(), _side_stream(images.device)
         side.wait_stream(here)
         with torch.cuda.stream(side), torch.set_grad_enabled(backward), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Attempting to run cuBLAS")  # it creates its context
@@ -89,6 +90,12 @@ class GraphedPass:
             self._grad[count:].zero_()
         self._backward.replay()
         return self._gradient[:count].clone(memory_format=torch.contiguous_format)
+
+
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """The stream to record on, always the same: cuBLAS keeps memory for each that it has seen."""
+    return torch.cuda.Stream(device)
 
 
 def _warm_up(model: Model, images: Images) -> Logits:

@@ -24,7 +24,7 @@ from pinprick.model import Model
 from pinprick.types import Images, Logits
 
 MOST = 48  # recordings of one model
-PATIENCE = 3  # a size is recorded when it is requested so many times
+PATIENCE = 8  # requests of a size before it is recorded, which costs about as much
 _FINE = 32  # batch size from which there are four steps per doubling
 
 
@@ -90,7 +90,7 @@ class ReplayedModel:
     def _is_due(self, key: tuple[Any, ...]) -> bool:
         """Whether this is the request at which to record; none follows if that fails."""
         self._requests[key] = self._requests.get(key, 0) + 1
-        return self._requests[key] == PATIENCE and len(self.recordings) < MOST
+        return self._requests[key] == PATIENCE + 1 and len(self.recordings) < MOST
 
     def _add(self, key: tuple[Any, ...], images: Images) -> None:
         start = time.perf_counter()

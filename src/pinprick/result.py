@@ -107,9 +107,10 @@ class AttackResult(BatchRows):
         seconds: Time the attack took for all images together; of ``result[rows]``, the
             share of these images.
         peak_memory: Peak GPU memory in bytes; None on a CPU.
-        speed: The ``speed`` of the run, a remark where it could not be kept, the number of
-            recordings and the seconds they took, and the number of candidates that were confirmed
-            in float32, which ``forwards`` leaves out; None for exact.
+        speed: The ``speed`` of the run, a ``remark`` where it could not be kept, the number of
+            ``recordings``, the ``recording_seconds`` that they took, and ``confirmations``, the
+            number of candidates that were queried again in float32, which ``forwards`` leaves out;
+            None for exact.
         sent: What was sent to a remote model, by the attack and the referee together, under the
             names of ``pinprick.scores.service.Sent``; None for any other model.
         generator_forwards: Forward passes per image through a network of the attack's own, not

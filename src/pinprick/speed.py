@@ -5,12 +5,13 @@
     fast      a copy in bfloat16 (``bfloat16_copy.py``), recorded and replayed
 
 A margin in bfloat16 is off by some noise. With ``fast`` the candidates whose margin lies within it
-are queried again in float32, and get those logits. There is room for a quarter of a batch, so that
+are queried again in float32, and get those logits. There is room for an eighth of a batch, so that
 nothing waits for the device. The others within the noise get logits that do not meet the goal. A
 candidate whose margin is beyond the noise is believed. So the referee checks each image that is
 returned, and attacks it again in float32 where it was believed in error (``run.py``).
 """
 
+import time
 from collections.abc import Callable
 from itertools import chain
 from types import TracebackType
@@ -30,7 +31,7 @@ from pinprick.types import Images, Logits
 Speed = Literal["exact", "graphs", "fast"]
 SPEEDS: tuple[Speed, ...] = get_args(Speed)
 
-_CONFIRMED = 4  # one candidate of so many is confirmed
+_CONFIRMED = 8  # one candidate of so many is confirmed
 _ALL = 16  # up to so many candidates, all are
 _SAFETY = 2.0  # times the largest change of a clean image's margin: the noise to begin with
 _PROBES = 8  # images to compare a copy of the network on
@@ -73,12 +74,15 @@ class ModelPasses:
         """Get ready for a batch; recordings are of use as long as the weights stay in place."""
         if self.speed == "exact" or not len(images):
             return
-        weights = _weights(self.model)
+        weights, prepared = _weights(self.model), 0.0
         if weights != self._weights or self._judge is self.model:
             self.release()
             self._weights = weights
+            start = time.perf_counter()
             self._prepare(images)
+            prepared = time.perf_counter() - start
         self._before = self._spent()
+        self._before["recording_seconds"] -= prepared
         if self._search is not None:
             with torch.no_grad():
                 change = (self._search(images) - clean_logits).nan_to_num(0.0, 0.0, 0.0)
@@ -101,14 +105,15 @@ class ModelPasses:
     def _spent(self) -> dict[str, Any]:
         return {
             "recordings": sum(len(model.recordings) for model in self._replayed),
-            "seconds": sum(model.seconds for model in self._replayed),
+            "recording_seconds": sum((model.seconds for model in self._replayed), 0.0),
             "confirmations": self.confirmations,
         }
 
     def note(self) -> dict[str, Any] | None:
         """What the result of a batch says of the speed; None for exact.
 
-        Recordings, the seconds they took and confirmations are those since the batch began.
+        Recordings, the seconds that they and the copy in bfloat16 took, and confirmations are those
+        since the batch began.
         """
         if self.speed == "exact":
             return None
