@@ -68,7 +68,7 @@ class GraphedPass:
             if backward:
                 self._grad = torch.zeros_like(logits)
                 self._backward, self._gradient = _captured(
-                    lambda: torch.autograd.grad(logits, self._images, self._grad)[0], pool
+                    lambda: _gradient(logits, self._images, self._grad), pool
                 )
             self._logits = logits.detach()
         here.wait_stream(side)
@@ -90,6 +90,11 @@ class GraphedPass:
             self._grad[count:].zero_()
         self._backward.replay()
         return self._gradient[:count].clone(memory_format=torch.contiguous_format)
+
+
+def _gradient(logits: Logits, images: Images, grad: Logits) -> Images:
+    """The gradient; nothing is freed, so that several backward passes may follow a forward pass."""
+    return torch.autograd.grad(logits, images, grad, retain_graph=True)[0]
 
 
 @cache
