@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from pinprick.errors import BadInput
+from pinprick.speed import Speed
 
 _DIGITS = 32  # hexadecimal digits of a key
-_ADDED = ("max_passes",)  # later than the first stores, whose keys must stay as they are
+_ADDED = {"max_passes": None, "speed": "exact"}  # later than the first stores: keys must not change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,7 @@ class Cell:
         max_forwards: Most forward passes per image; None for no limit.
         max_backwards: Most backward passes per image; None for no limit.
         max_passes: Most forward and backward passes per image, added up; None for no limit.
+        speed: How the model is queried, as in ``run_attack``.
         victims: Name and weights' SHA-256 of each model that judges the adversarial images.
         dense: Whether perturbations of many elements are stored, too.
     """
@@ -58,6 +60,7 @@ class Cell:
     max_forwards: int | None = None
     max_backwards: int | None = None
     max_passes: int | None = None
+    speed: Speed = "exact"
     victims: tuple[tuple[str, str], ...] = ()
     dense: bool = False
 
@@ -87,9 +90,13 @@ class Cell:
         )
 
     def plain(self) -> dict[str, Any]:
-        """All fields, as JSON can hold them; without those of ``_ADDED`` that are None."""
+        """All fields, as JSON can hold them; without defaults of ``_ADDED``."""
         every = {**asdict(self), "victims": [list(victim) for victim in self.victims]}
-        return {name: value for name, value in every.items() if name not in _ADDED or value}
+        return {
+            name: value
+            for name, value in every.items()
+            if name not in _ADDED or value != _ADDED[name]
+        }
 
     @classmethod
     def from_plain(cls, plain: Any) -> "Cell":

@@ -14,6 +14,7 @@ from pinprick.bench.cell import Cell
 from pinprick.bench.own_code_hash import own_code_hash
 from pinprick.data.subset import parse
 from pinprick.errors import BadInput, PinprickError
+from pinprick.speed import Speed
 
 CLASS = re.compile(r"class [0-9]{1,9}")  # a goal that is a given class
 
@@ -37,6 +38,7 @@ class Product:
         max_forwards: Most forward passes per image.
         max_backwards: Most backward passes per image.
         max_passes: Most forward and backward passes per image, added up.
+        speed: How the model is queried on a GPU, as in ``run_attack``; a CPU has exact passes.
         dense: Whether perturbations of many elements are stored, too.
         lines: First line of this product in the file, and the line after its last.
     """
@@ -55,6 +57,7 @@ class Product:
     max_forwards: int | None = None
     max_backwards: int | None = None
     max_passes: int | None = None
+    speed: Speed = "exact"
     dense: bool = False
     lines: tuple[int, int] = (1, 1)
 
@@ -122,6 +125,7 @@ class Plan:
                         max_forwards=one.max_forwards,
                         max_backwards=one.max_backwards,
                         max_passes=one.max_passes,
+                        speed=one.speed if one.device == "cuda" else "exact",
                         victims=tuple(victim for victim in victims if victim[0] != model),
                         dense=one.dense,
                     )

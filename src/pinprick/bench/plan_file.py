@@ -22,6 +22,7 @@ from pinprick.bench.plan import CLASS, Plan, Product, located
 from pinprick.data import subset
 from pinprick.errors import BadInput, PinprickError, UnknownName
 from pinprick.files import reading
+from pinprick.speed import SPEEDS
 
 GOALS = ("untargeted", "least_likely", "random")
 _PRODUCT = "product"
@@ -190,5 +191,6 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
     "max_forwards": _at_least(1),
     "max_backwards": _at_least(1),
     "max_passes": _at_least(1),
+    "speed": _one_of(*SPEEDS),
     "dense": _flag,
 }

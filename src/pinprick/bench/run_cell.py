@@ -30,6 +30,7 @@ from pinprick.jobs.device import device_and_versions
 from pinprick.model import Classifier
 from pinprick.result import AttackResult, join
 from pinprick.run import attack_batches, logits_or_nan
+from pinprick.speed import ModelPasses
 from pinprick.threads import limited_threads
 from pinprick.types import Images, Labels
 
@@ -53,13 +54,13 @@ def run_cell(cell: Cell, loaded: Cache | None = None) -> "tuple[pa.Table, Origin
         attack = attack_of(cell)
         model, victims = cache.model_of(cell), cache.victims_of(cell)
         given = cache.images_of(cell)
-        tables, peaks = [], [0]
+        tables, peaks, passes = [], [0], ModelPasses(model, cell.speed)
         for start in range(0, len(cell), cell.batch_size):
             rows = slice(start, start + cell.batch_size)
             part = LabelledImages(given.images[rows], given.labels[rows], given.ids[rows])
             indices = range(cell.first + start, cell.first + start + len(part.labels))
             try:
-                result = _attack(cell, attack, model, part)
+                result = _attack(cell, attack, passes, part)
                 result = replace(result, ids=torch.tensor(indices))
                 tables.append(
                     to_table(
@@ -73,6 +74,7 @@ def run_cell(cell: Cell, loaded: Cache | None = None) -> "tuple[pa.Table, Origin
                 peaks.append(result.peak_memory or 0)
             except Exception as error:  # what fails keeps its error as its result
                 tables.append(error_table(cell.key, indices, _words(error)))
+        passes.release()
         device = str(device_and_versions(model)["device"])
     seconds = time.perf_counter() - begin
     peak = max(peaks) or _peak_memory()
@@ -118,7 +120,8 @@ def _draw(seed: int, index: int, count: int) -> int:
     return int.from_bytes(digest[:8], "big") % max(1, count)
 
 
-def _attack(cell: Cell, attack: Attack, model: Classifier, part: LabelledImages) -> AttackResult:
+def _attack(cell: Cell, attack: Attack, passes: ModelPasses, part: LabelledImages) -> AttackResult:
+    model = passes.model
     logits = _logits(model, part.images) if cell.goal != "untargeted" else torch.empty(0)
     results: Iterator[AttackResult] = attack_batches(
         attack,
@@ -133,6 +136,7 @@ def _attack(cell: Cell, attack: Attack, model: Classifier, part: LabelledImages)
         max_backwards=cell.max_backwards,
         max_passes=cell.max_passes,
         trace=True,
+        speed=passes,
     )
     return join(list(results))
 

@@ -36,7 +36,7 @@ _TEXT = ("attack", "settings", "code", "model", "weights", "data", "data_hash", 
 _NUMBERS = ("revision", "first", "last", "seed", "batch_size", "threads")
 _CELL: dict[str, Any] = {
     "cell": pl.String,
-    **dict.fromkeys((*_TEXT, "precision", "device"), pl.String),
+    **dict.fromkeys((*_TEXT, "precision", "device", "speed"), pl.String),
     **dict.fromkeys((*_NUMBERS, "max_forwards", "max_backwards", "max_passes"), pl.Int64),
     "dense": pl.Boolean,
     "victim_models": pl.List(pl.String),
@@ -114,6 +114,7 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
     """The columns of a cell beside its rows."""
     return {
         "max_passes": cell.max_passes,
+        "speed": cell.speed,
         **cell.plain(),
         "cell": cell.key,
         "attack": cell.attack["name"],

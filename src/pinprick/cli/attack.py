@@ -74,6 +74,7 @@ def main(
     seeds: options.Seeds = None,
     batch_size: options.BatchSize = None,
     threads: options.Threads = None,
+    speed: options.SpeedName = "exact",
     resume: options.Resume = None,
     device: options.Device = "auto",
     trust: options.Trust = False,
@@ -100,6 +101,7 @@ def main(
     from pinprick.jobs.attack_group import RunOptions
     from pinprick.jobs.resume import describe_request
     from pinprick.jobs.seeds import run_seeds
+    from pinprick.speed import check_speed
 
     chosen_seeds = options.read_seeds(seed, seeds)
     options.check_format(form, json=json)
@@ -115,6 +117,7 @@ def main(
         max_seconds=max_seconds,
         threads=threads,
         trace=trace,
+        speed=check_speed(speed),
     )
 
     def work(seed: int, folder: Path) -> "AttackOutcome":

@@ -131,6 +131,15 @@ Threads = Annotated[
         show_default=False,
     ),
 ]
+SpeedName = Annotated[
+    str,
+    typer.Option(
+        "--speed",
+        metavar="exact|graphs|fast",
+        help="How a GPU is used. graphs replays recorded passes, in the same arithmetic. fast "
+        "searches in bfloat16, and every image is judged in float32.",
+    ),
+]
 Resume = Annotated[
     bool | None,
     typer.Option(

@@ -14,6 +14,7 @@ from pinprick.jobs.attack_group import (
     RunOptions,
     attack_group,
     remark_probabilities,
+    remark_speed,
     settle_threads,
 )
 from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
@@ -35,6 +36,7 @@ from pinprick.report.png import read_png, save_figure, save_png
 from pinprick.report.row import Prediction, Row, make_rows, plain, predictions
 from pinprick.result import AttackResult
 from pinprick.run import TimeLeft, logits_or_nan
+from pinprick.speed import ModelPasses
 from pinprick.threads import restored_threads
 
 
@@ -149,11 +151,13 @@ def attack_pictures(
     unreadable: list[Unreadable] = []
     file, saved = IncrementalJson(out / "result.json"), IncrementalResult(save, model)
     failure: PinprickError | None = None
+    passes, remark = ModelPasses(classifier, run.speed), ""
     try:
         with (
             unfinished,
             file,
             saved,
+            passes,
             progress.count_images(total, title) as advance,
         ):
             for number, group in enumerate(groups):
@@ -166,8 +170,9 @@ def attack_pictures(
                 first = None if start_of is None else start_of(group, classifier)
                 folder = unfinished.folder / f"part-{number}"
                 for records, result in attack_group(
-                    attack, classifier, group, run, time_left, first, folder
+                    attack, classifier, group, run, time_left, first, folder, passes
                 ):
+                    remark = remark_speed(result, progress, earlier=remark)
                     left = None if figures is None else figures - len(pictures)
                     pictures += _save_pictures(
                         result,
@@ -280,6 +285,7 @@ def _document(
         "request": request,
         "sent": None if model.sent is None else vars(model.sent),
         "seed": result.seed,
+        "speed": "exact" if result.speed is None else result.speed["speed"],
         "seconds": sum(picture.row.seconds for picture in pictures),
         **device_and_versions(model),
         "unreadable": list_unreadable(unreadable),

@@ -16,6 +16,7 @@ from pinprick.jobs.progress import Progress
 from pinprick.model import Classifier
 from pinprick.result import AttackResult
 from pinprick.run import TimeLeft, attack_batches
+from pinprick.speed import ModelPasses, Speed
 from pinprick.threads import choose_threads
 from pinprick.types import Images, Logits
 
@@ -34,6 +35,7 @@ class RunOptions:
     max_seconds: float | None = None
     trace: bool = False
     threads: int | None = None
+    speed: Speed = "exact"
 
     def limits(self) -> dict[str, float | int | None]:
         return {
@@ -64,6 +66,14 @@ def remark_probabilities(model: Classifier, logits: Logits, progress: Progress) 
         progress.remark(f"{model.name}: {found}; {ADVICE['softmax_outputs']}")
 
 
+def remark_speed(result: AttackResult, progress: Progress, *, earlier: str = "") -> str:
+    """Remark on a speed that could not be kept, once; the remark for the next call."""
+    remark = str((result.speed or {}).get("remark", ""))
+    if remark and remark != earlier:
+        progress.remark(f"{(result.speed or {})['speed']} speed was not kept: {remark}")
+    return remark or earlier
+
+
 def attack_group(
     attack: Attack,
     model: Classifier,
@@ -72,10 +82,12 @@ def attack_group(
     time_left: TimeLeft,
     start: AttackResult | Tensor | None = None,
     folder: Path | None = None,
+    passes: ModelPasses | None = None,
 ) -> Iterator[tuple[tuple[PictureRecord, ...], AttackResult]]:
     """The records and the result of each batch. All input is checked before the first starts.
 
-    Finished batches are saved in ``folder``, and read from there when a run is resumed.
+    Finished batches are saved in ``folder``, and read from there when a run is resumed. Several
+    groups and attacks share the recordings of ``passes``.
     """
     results = attack_batches(
         attack,
@@ -100,6 +112,7 @@ def attack_group(
         max_backwards=run.max_backwards,
         max_seconds=time_left,
         folder=folder,
+        speed=run.speed if passes is None else passes,
     )
     return _with_records(results, group.records)
 

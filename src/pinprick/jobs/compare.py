@@ -20,6 +20,7 @@ from pinprick.jobs.attack_group import (
     RunOptions,
     attack_group,
     remark_probabilities,
+    remark_speed,
     settle_threads,
 )
 from pinprick.jobs.device import device_and_versions, load_on_device, unanswered
@@ -40,6 +41,7 @@ from pinprick.report.row import Prediction, make_rows, plain, predictions
 from pinprick.report.words import settings_in_words
 from pinprick.result import AttackResult
 from pinprick.run import TimeLeft, logits_or_nan
+from pinprick.speed import ModelPasses
 from pinprick.threads import restored_threads
 from pinprick.types import Images, Picture
 
@@ -155,14 +157,16 @@ def compare_attacks(
         "mask": None if source.mask is None else str(source.mask),
         "judge": None if other is None else other.name,
         "seed": run.seed,
+        "speed": run.speed,
         **device_and_versions(classifier),
         "unreadable": list_unreadable(group.unreadable),
     }
     document = partial(_document, facts, comparisons)
     file = IncrementalJson(out / "compare.json")
     failure: PinprickError | None = None
+    passes, remark = ModelPasses(classifier, run.speed), ""
     try:
-        with unfinished, file:
+        with unfinished, file, passes:
             runs = [  # all of them, so that all input is checked before the first starts
                 attack_group(
                     attack,
@@ -171,6 +175,7 @@ def compare_attacks(
                     run,
                     TimeLeft(run.max_seconds),
                     folder=unfinished.folder / f"{number}-{attack.card.name}",
+                    passes=passes,
                 )
                 for number, attack in enumerate(attacks)
             ]
@@ -179,6 +184,7 @@ def compare_attacks(
                     done = 0
                     with progress.count_images(len(comparisons), attack.card.title) as advance:
                         for _, result in batches:
+                            remark = remark_speed(result, progress, earlier=remark)
                             here = comparisons[done : done + len(result)]
                             _add_columns(here, attack, result, classifier, other)
                             file.update(document)

@@ -146,6 +146,7 @@ def describe_request(
         "model": model if isinstance(model, str) else model.name,
         **asdict(source),
         **run.limits(),
+        **({} if run.speed == "exact" else {"speed": run.speed}),
         **others,
     }
     plain: dict[str, Any] = json.loads(json.dumps(request, default=str))

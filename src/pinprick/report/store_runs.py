@@ -24,7 +24,7 @@ _LIMITS = ("max_forwards", "max_backwards", "max_passes")
 ATTACK = ("attack", "settings", "revision", "code", *_LIMITS)
 _TASK = ("model", "weights", "data", "goal")
 _CELL = (*ATTACK, *_TASK, "data_hash", "first", "last", "seed", "batch_size", "threads")
-CELL = (*_CELL, "precision", "device")  # columns by which rows can be chosen
+CELL = (*_CELL, "precision", "device", "speed")  # columns by which rows can be chosen
 _COUNTS = ("forwards", "backwards", "seconds")
 _ROW = ("index", "correct", "skipped", "success", "pixels", "elements", *_COUNTS)
 
@@ -319,8 +319,8 @@ def _refuse_twice(run: Run, label: str, task: Task) -> None:
     if len(twice):
         raise BadInput(
             f"{label} on {task.model} has several rows for image {twice[0]} of {task.data} with "
-            "one seed, from cells that differ in batch size, threads, precision, device or range; "
-            "choose some of them, as with --where device=cpu"
+            "one seed, from cells that differ in batch size, threads, precision, device, speed or "
+            "range; choose some of them, as with --where device=cpu"
         )
 
 
