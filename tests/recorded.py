@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pinprick.model import Model
+from pinprick.replay import Passes
 from pinprick.types import Images, Logits
 
 
@@ -23,30 +23,35 @@ class FakeRecorder:
         self.fails, self.wrong = fails, wrong
         self.shared: dict[str, Tensor] = {}  # overwritten by each replay, as by a CUDA graph
 
-    def __call__(self, model: Model, images: Images, backward: bool) -> "_FakeRecording":
+    def __call__(
+        self, model: Passes, given: tuple[Tensor, ...], backward: bool
+    ) -> "_FakeRecording":
         if self.fails is not None:
             raise self.fails
-        self.made.append((len(images), backward))
-        return _FakeRecording(self, model, len(images))
+        self.made.append((len(given[0]), backward))
+        return _FakeRecording(self, model, len(given[0]))
 
 
 class _FakeRecording:
-    def __init__(self, recorder: FakeRecorder, model: Model, size: int) -> None:
+    def __init__(self, recorder: FakeRecorder, model: Passes, size: int) -> None:
         self._recorder, self._model, self._size = recorder, model, size
 
-    def forward(self, images: Images) -> Logits:
+    def forward(self, images: Images, *others: Tensor) -> Logits:
         self._recorder.replays += 1
-        padded = images.new_zeros((self._size, *images.shape[1:]))
-        padded[: len(images)] = images.detach()
-        self._recorder.shared["images"] = padded.requires_grad_()
+        padded = [self._padded(one) for one in (images, *others)]
+        self._recorder.shared["images"] = padded[0].requires_grad_()
         with torch.enable_grad():
-            logits = self._model(padded) + self._recorder.wrong
+            logits = self._model(*padded) + self._recorder.wrong
         self._recorder.shared["logits"] = logits
         return logits.detach()[: len(images)]
 
+    def _padded(self, rows: Tensor) -> Tensor:
+        whole = rows.new_zeros((self._size, *rows.shape[1:]))
+        whole[: len(rows)] = rows.detach()
+        return whole
+
     def backward(self, grad: Logits) -> Images:
-        whole = grad.new_zeros((self._size, *grad.shape[1:]))
-        whole[: len(grad)] = grad
+        whole = self._padded(grad)
         shared = self._recorder.shared
         images, logits = shared["images"], shared["logits"]
         assert len(images) == self._size, "another recording was replayed in between"

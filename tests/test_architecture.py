@@ -22,9 +22,11 @@ SOURCE = ROOT / "src" / "pinprick"
 LEVELS = (  # a room may import from rooms on the lines above it, and from itself
     ("conversion_line", "errors", "subnormal", "types"),
     ("backward", "batch_rows", "files", "metrics", "model", "own_code", "settings"),
-    ("bfloat16_copy", "data", "feature_layer", "goal", "json_text", "random"),
-    ("replay", "scores", "threads"),
-    ("cuda_graph", "oracle", "trace", "zoo"),
+    (
+        *("bfloat16_copy", "data", "feature_layer", "goal", "json_text", "random", "replay"),
+        *("scores", "threads"),
+    ),
+    ("confirmed_search", "cuda_graph", "oracle", "trace", "zoo"),
     ("result", "speed"),
     ("problem",),
     ("parts", "result_file", "results_by_name"),

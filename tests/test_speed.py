@@ -15,14 +15,15 @@ from pinprick import (
     Classifier,
     Goal,
     build,
+    confirmed_search,
     load_result,
     replay,
     run_attack,
     save_result,
     score_model,
 )
-from pinprick import speed as speed_module
 from pinprick.attacks.card import Attack
+from pinprick.model import as_classifier
 from pinprick.oracle import exact_images
 from pinprick.result import join
 from pinprick.speed import ModelPasses, check_speed
@@ -68,7 +69,7 @@ def soon_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     """An eighth of a small batch is confirmed, too."""
-    monkeypatch.setattr(speed_module, "_ALL", 1)
+    monkeypatch.setattr(confirmed_search, "_ALL", 1)
 
 
 @pytest.mark.parametrize("name", ["sigma_zero", "sparse_rs", "ifgsm", "pinprick", "fmn"])
@@ -196,6 +197,50 @@ def test_on_a_cpu_the_model_is_queried_directly_with_a_remark(
         "recordings": 0,
         "confirmations": 0,
     }
+
+
+def small_network(groups: int = 1) -> Classifier:
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(3, 6, 3, groups=groups), nn.ReLU(), nn.Flatten(), nn.Linear(6 * 4 * 3, 4)
+    )
+    return Classifier(net)
+
+
+def test_a_search_in_bfloat16_fools_in_float32(images: Tensor) -> None:
+    model, images = small_network(), images.float()
+    with torch.no_grad():
+        labels = model(images).argmax(dim=1)
+    attack = build({"name": "sigma_zero", "steps": 40})
+    with ModelPasses(model, "fast", recorder=FakeRecorder) as passes:
+        result = run_attack(attack, model, images, labels, speed=passes)
+    assert result.success.all()
+    assert result.speed is not None
+    assert result.speed["remark"] == ""
+    assert result.speed["confirmations"] > 0
+
+
+@pytest.mark.parametrize(
+    ("model", "dtype", "reason"),
+    [
+        (small_network(groups=3), torch.float32, "networks with depthwise convolutions"),
+        (small_network().net.double(), torch.float64, "images of torch.float64"),  # type: ignore[attr-defined]
+    ],
+)
+def test_some_searches_stay_in_float32(
+    model: Any, dtype: torch.dtype, reason: str, images: Tensor
+) -> None:
+    classifier, images = as_classifier(model), images.to(dtype)
+    with torch.no_grad():
+        labels = classifier(images).argmax(dim=1)
+    passes = ModelPasses(classifier, "fast", recorder=FakeRecorder)
+    result = run_attack(
+        build({"name": "fmn", "steps": 9}), classifier, images, labels, speed=passes
+    )
+    assert result.speed is not None
+    assert result.speed["remark"] == f"{reason} are not searched in bfloat16"
+    assert result.speed["confirmations"] == 0
+    assert result.speed["recordings"] > 0
 
 
 def test_a_function_is_no_network(images: Tensor, labels: Tensor) -> None:

@@ -14,8 +14,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from pinprick.model import Model
-from pinprick.replay import NoRoom
+from pinprick.replay import NoRoom, Passes
 from pinprick.types import Images, Logits
 
 _WARM_UPS = 2  # passes before a recording, in which libraries load their kernels
@@ -33,10 +32,10 @@ class CudaGraphs:
         self.memory = 0
         self._pool = torch.cuda.graph_pool_handle()
 
-    def __call__(self, model: Model, images: Images, backward: bool) -> "GraphedPass":
-        with torch.cuda.device(images.device):
+    def __call__(self, model: Passes, given: tuple[Tensor, ...], backward: bool) -> "GraphedPass":
+        with torch.cuda.device(given[0].device):
             before = torch.cuda.memory_reserved()
-            graphed = GraphedPass(model, images, backward, self._pool)
+            graphed = GraphedPass(model, given, backward, self._pool)
             self.memory += max(0, torch.cuda.memory_reserved() - before)
         return graphed
 
@@ -46,39 +45,43 @@ class GraphedPass:
 
     Args:
         model: Queried a few times, and once more while it is recorded.
-        images: A batch of the size to record.
+        given: A batch of the size to record: images, and what else the model takes.
         backward: Whether to record a backward pass.
         pool: The pool of memory.
     """
 
-    def __init__(self, model: Model, images: Images, backward: bool, pool: object) -> None:
-        self._images = images.detach().clone().requires_grad_(backward)
+    def __init__(
+        self, model: Passes, given: tuple[Tensor, ...], backward: bool, pool: object
+    ) -> None:
+        self._given = tuple(one.detach().clone() for one in given)
+        images = self._given[0].requires_grad_(backward)
         self._filled = len(images)
         here, side = torch.cuda.current_stream(), _side_stream(images.device)
         side.wait_stream(here)
         with torch.cuda.stream(side), torch.set_grad_enabled(backward), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Attempting to run cuBLAS")  # it creates its context
             for _ in range(_WARM_UPS):
-                logits = _warm_up(model, self._images)
+                logits = _warm_up(model, self._given)
                 if backward:
-                    torch.autograd.grad(logits, self._images, torch.zeros_like(logits))
+                    torch.autograd.grad(logits, images, torch.zeros_like(logits))
                 del logits
             torch.cuda.synchronize()
-            self._forward, logits = _captured(lambda: model(self._images), pool)
+            self._forward, logits = _captured(lambda: model(*self._given), pool)
             if backward:
                 self._grad = torch.zeros_like(logits)
                 self._backward, self._gradient = _captured(
-                    lambda: _gradient(logits, self._images, self._grad), pool
+                    lambda: _gradient(logits, images, self._grad), pool
                 )
             self._logits = logits.detach()
         here.wait_stream(side)
 
-    def forward(self, images: Images) -> Logits:
+    def forward(self, images: Images, *others: Tensor) -> Logits:
         count = len(images)
         with torch.no_grad():
-            self._images[:count].copy_(images)
-            if count < self._filled:
-                self._images[count : self._filled].zero_()
+            for own, new in zip(self._given, (images, *others), strict=True):
+                own[:count].copy_(new)
+                if count < self._filled:
+                    own[count : self._filled].zero_()
         self._filled = count
         self._forward.replay()
         return self._logits[:count].clone()
@@ -103,10 +106,10 @@ def _side_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)
 
 
-def _warm_up(model: Model, images: Images) -> Logits:
+def _warm_up(model: Passes, given: tuple[Tensor, ...]) -> Logits:
     """The logits; raises ``NoRoom`` if what a backward pass needs of them hardly fits twice."""
     before = torch.cuda.memory_allocated()
-    logits = model(images)
+    logits = model(*given)
     held = torch.cuda.memory_allocated() - before
     unused = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     if held > _SHARE * (torch.cuda.mem_get_info()[0] + unused):

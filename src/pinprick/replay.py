@@ -20,7 +20,6 @@ from torch.nn import functional as F
 
 from pinprick.backward import alike
 from pinprick.errors import one_line
-from pinprick.model import Model
 from pinprick.types import Images, Logits
 
 MOST = 48  # recordings of one model
@@ -32,7 +31,7 @@ _FINE = 32  # batch size from which there are four steps per doubling
 class Recording(Protocol):
     """One recorded forward pass, and the backward pass that belongs to it, if any."""
 
-    def forward(self, images: Images, /) -> Logits:
+    def forward(self, images: Images, /, *others: Tensor) -> Logits:
         """Logits of at most as many images as were recorded; a tensor of the caller's own."""
         ...
 
@@ -41,7 +40,8 @@ class Recording(Protocol):
         ...
 
 
-Recorder = Callable[[Model, Images, bool], Recording]  # the last argument: with a backward pass
+Passes = Callable[..., Logits]  # of images and other tensors with one entry per image
+Recorder = Callable[[Passes, tuple[Tensor, ...], bool], Recording]  # the last: with a backward pass
 
 
 class NoRoom(Exception):
@@ -57,12 +57,13 @@ class ReplayedModel:
         recordings: The recordings by kind of pass, padded size and shape of an image.
 
     Args:
-        model: Gives logits of each image whatever else is in its batch; its weights stay in place.
+        model: Gives logits of images, and may take further tensors with one entry per image. Its
+            weights stay in place.
         record: Makes recordings. All of them may share memory, so that a replay may overwrite what
             the backward pass of another one needs.
     """
 
-    def __init__(self, model: Model, record: Recorder) -> None:
+    def __init__(self, model: Passes, record: Recorder) -> None:
         self._model, self._record = model, record
         self.remark, self.seconds = "", 0.0
         self.recordings: dict[tuple[Any, ...], Recording] = {}
@@ -70,34 +71,37 @@ class ReplayedModel:
         self._direct = False
         self._latest = _Latest()
 
-    def __call__(self, images: Images) -> Logits:
+    def __call__(self, images: Images, *others: Tensor) -> Logits:
         if self._direct or not len(images):
-            return self._model(images)
+            return self._model(images, *others)
         size = padded_size(len(images))
         backward = torch.is_grad_enabled() and images.requires_grad
         key = (backward, size, tuple(images.shape[1:]), images.dtype)
         if key not in self.recordings and self._is_due(key):
-            self._add(key, _padded(images.detach(), size))
+            self._add(key, (padded(images.detach(), size), *(padded(one, size) for one in others)))
         recording = self.recordings.get(key)
         if recording is None:
-            return self._model(images if self._direct else _padded(images, size))[: len(images)]
+            given = (images, *others)
+            if not self._direct:
+                given = tuple(padded(one, size) for one in given)
+            return self._model(*given)[: len(images)]
         if backward:
-            logits: Logits = _Replayed.apply(images, recording, self._latest)
+            logits: Logits = _Replayed.apply(images, others, recording, self._latest)
             return logits
         self._latest.forward = object()
-        return recording.forward(images)
+        return recording.forward(images, *others)
 
     def _is_due(self, key: tuple[Any, ...]) -> bool:
         """Whether this is the request at which to record; none follows if that fails."""
         self._requests[key] = self._requests.get(key, 0) + 1
         return self._requests[key] == PATIENCE + 1 and len(self.recordings) < MOST
 
-    def _add(self, key: tuple[Any, ...], images: Images) -> None:
+    def _add(self, key: tuple[Any, ...], given: tuple[Tensor, ...]) -> None:
         start = time.perf_counter()
         self._latest.forward = object()
         try:
-            recording = self._record(self._model, images, key[0])
-            if _same_passes(self._model, recording, images, key[0]):
+            recording = self._record(self._model, given, key[0])
+            if _same_passes(self._model, recording, given, key[0]):
                 self.recordings[key] = recording
             else:
                 self._stop("a replayed pass differs from the model's own")
@@ -120,18 +124,22 @@ def padded_size(count: int) -> int:
     return -(-count // step) * step
 
 
-def _padded(images: Tensor, size: int) -> Tensor:
-    missing = size - len(images)
-    return F.pad(images, (0, 0, 0, 0, 0, 0, 0, missing)) if missing else images
+def padded(rows: Tensor, size: int) -> Tensor:
+    """The rows with zeros after them."""
+    missing = size - len(rows)
+    return F.pad(rows, (0, 0) * (rows.ndim - 1) + (0, missing)) if missing else rows
 
 
-def _same_passes(model: Model, recording: Recording, images: Images, backward: bool) -> bool:
-    """Whether recording and model agree on these images and on their negatives."""
-    for inputs in (images, 1 - images):
-        inputs = inputs.detach().requires_grad_(backward)
+def _same_passes(
+    model: Passes, recording: Recording, given: tuple[Tensor, ...], backward: bool
+) -> bool:
+    """Whether recording and model agree on these images, in this order and another."""
+    for shift in (0, 1):
+        images, *others = (one.roll(shift, dims=0) for one in given)
+        inputs = images.detach().requires_grad_(backward)
         with torch.set_grad_enabled(backward):
-            logits = model(inputs)
-        if not alike(recording.forward(inputs.detach()), logits.detach()):
+            logits = model(inputs, *others)
+        if not alike(recording.forward(inputs.detach(), *others), logits.detach()):
             return False
         if backward:
             grad = torch.linspace(-1, 1, logits.numel(), device=logits.device, dtype=logits.dtype)
@@ -152,15 +160,21 @@ class _Replayed(torch.autograd.Function):
     """A replayed forward pass, whose backward pass is replayed as well."""
 
     @staticmethod
-    def forward(ctx: Any, images: Images, recording: Recording, latest: _Latest) -> Logits:
+    def forward(
+        ctx: Any,
+        images: Images,
+        others: tuple[Tensor, ...],
+        recording: Recording,
+        latest: _Latest,
+    ) -> Logits:
         latest.forward = ctx.own = object()
-        ctx.images, ctx.recording, ctx.latest = images.detach().clone(), recording, latest
-        return recording.forward(ctx.images)
+        ctx.given, ctx.recording, ctx.latest = (images.detach().clone(), *others), recording, latest
+        return recording.forward(*ctx.given)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Images, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Images, None, None, None]:
         if ctx.latest.forward is not ctx.own:  # another replay overwrote what this one left
-            ctx.recording.forward(ctx.images)
+            ctx.recording.forward(*ctx.given)
             ctx.latest.forward = ctx.own
-        return ctx.recording.backward(grad), None, None
+        return ctx.recording.backward(grad), None, None, None

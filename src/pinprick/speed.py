@@ -2,13 +2,11 @@
 
     exact     the model itself
     graphs    the same arithmetic, recorded and replayed (``replay.py``)
-    fast      a copy in bfloat16 (``bfloat16_copy.py``), recorded and replayed
+    fast      a copy in bfloat16 (``bfloat16_copy.py``), recorded and replayed, whose candidates are
+              confirmed in float32 where they nearly meet the goal (``confirmed_search.py``)
 
-A margin in bfloat16 is off by some noise. With ``fast`` the candidates whose margin lies within it
-are queried again in float32, and get those logits. There is room for an eighth of a batch, so that
-nothing waits for the device. The others within the noise get logits that do not meet the goal. A
-candidate whose margin is beyond the noise is believed. So the referee checks each image that is
-returned, and attacks it again in float32 where it was believed in error (``run.py``).
+A candidate of ``fast`` whose margin is beyond the noise is believed. So the referee checks each
+image that is returned, and attacks it again in float32 where it was believed in error (``run.py``).
 """
 
 import time
@@ -18,21 +16,20 @@ from types import TracebackType
 from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from pinprick.bfloat16_copy import bfloat16_copy
+from pinprick.confirmed_search import ConfirmedSearch, confirmed_of
 from pinprick.cuda_graph import CudaGraphs
 from pinprick.errors import BadInput, one_line
 from pinprick.goal import Goal
 from pinprick.model import Classifier, Model
-from pinprick.replay import Recorder, ReplayedModel, padded_size
+from pinprick.replay import Recorder, ReplayedModel, padded, padded_size
 from pinprick.types import Images, Logits
 
 Speed = Literal["exact", "graphs", "fast"]
 SPEEDS: tuple[Speed, ...] = get_args(Speed)
 
-_CONFIRMED = 8  # one candidate of so many is confirmed
-_ALL = 16  # up to so many candidates, all are
 _SAFETY = 2.0  # times the largest change of a clean image's margin: the noise to begin with
 _PROBES = 8  # images to compare a copy of the network on
 
@@ -66,8 +63,8 @@ class ModelPasses:
         self._weights: tuple[Any, ...] = ()
         self._recorders: list[CudaGraphs] = []
         self._judge: Model = model
-        self._search: Model | None = None
-        self._noise: Tensor | None = None
+        self._search: ConfirmedSearch | None = None
+        self._replayed_search: ReplayedModel | None = None
         self._before: dict[str, Any] = {}
 
     def begin(self, images: Images, clean_logits: Logits) -> None:
@@ -79,14 +76,15 @@ class ModelPasses:
             self.release()
             self._weights = weights
             start = time.perf_counter()
-            self._prepare(images)
+            self._prepare(images, clean_logits)
             prepared = time.perf_counter() - start
         self._before = self._spent()
         self._before["recording_seconds"] -= prepared
         if self._search is not None:
             with torch.no_grad():
-                change = (self._search(images) - clean_logits).nan_to_num(0.0, 0.0, 0.0)
-            self._widen(_SAFETY * (change.amax(dim=1) - change.amin(dim=1)).amax())
+                coarse = self._search.coarse(padded(images, padded_size(len(images))))
+                change = (coarse[: len(images)] - clean_logits).nan_to_num(0.0, 0.0, 0.0)
+                self._search.widen(_SAFETY * (change.amax(dim=1) - change.amin(dim=1)).amax())
 
     @property
     def confirms(self) -> bool:
@@ -100,7 +98,8 @@ class ModelPasses:
 
     @property
     def _replayed(self) -> list[ReplayedModel]:
-        return [one for one in (self._judge, self._search) if isinstance(one, ReplayedModel)]
+        both = (self._judge, self._replayed_search)
+        return [one for one in both if isinstance(one, ReplayedModel)]
 
     def _spent(self) -> dict[str, Any]:
         return {
@@ -127,42 +126,25 @@ class ModelPasses:
 
     def __call__(self, images: Images, goal: Goal, float32: bool = False) -> Logits:
         """Logits of candidates; those within the noise of the goal's boundary are in float32."""
-        if self._search is None or float32:
+        if self._search is None or self._replayed_search is None or float32:
             return self._judge(images)
-        logits = self._search(images)
-        values: Logits = _Valued.apply(logits, self._confirmed(images.detach(), logits, goal))
-        return values
+        self.confirmations += min(len(images), confirmed_of(padded_size(len(images))))
+        return self._replayed_search(images, self._search.aim(goal))
 
-    @torch.no_grad()
-    def _confirmed(self, images: Images, logits: Logits, goal: Goal) -> Logits:
-        assert self._noise is not None
-        logits, margin = logits.detach(), goal.margin(logits.detach())
-        least = -0.5 * self._noise  # the middle of those that may meet the goal in error
-        chosen = (margin - least).abs().topk(_room(len(images)), largest=False).indices
-        exact = self._judge(images[chosen]).to(logits.dtype)
-        self.confirmations += len(chosen)
-        change = goal[chosen].margin(exact) - margin[chosen]
-        self._widen(change.nan_to_num(0.0, 0.0, 0.0).abs().amax())
-        doubtful = (margin < 0) & (margin > -self._noise)
-        return _put_off(logits, goal, doubtful, self._noise).index_copy(0, chosen, exact)
-
-    def _widen(self, noise: Tensor) -> None:
-        """The noise is the largest change that was seen in this run."""
-        self._noise = noise if self._noise is None else torch.maximum(self._noise, noise)
-
-    def _prepare(self, images: Images) -> None:
+    def _prepare(self, images: Images, logits: Logits) -> None:
         """Replay passes where that is possible; else ``remark`` says why it is not."""
         self.remark = _obstacle(self.model, images, given=self._given is not None)
         if self.remark:
             return
         self._judge = ReplayedModel(self.model, self._recorder())
         if self.speed == "fast" and (coarse := self._coarse or self._copy(images[:_PROBES])):
-            self._search = ReplayedModel(coarse, self._recorder())
+            self._search = ConfirmedSearch(coarse, self.model, logits)
+            self._replayed_search = ReplayedModel(self._search, self._recorder())
 
     def _copy(self, images: Images) -> Model | None:
         """The network in bfloat16; None where that fails, and ``remark`` says why."""
-        if images.dtype != torch.float32:
-            self.remark = f"images of {images.dtype} are not searched in bfloat16"
+        self.remark = _obstacle_to_bfloat16(self.model, images)
+        if self.remark:
             return None
         try:
             coarse = bfloat16_copy(self.model, images)
@@ -182,7 +164,7 @@ class ModelPasses:
     def release(self) -> None:
         """Give back the memory of all recordings."""
         had = bool(self._recorders)
-        self._judge, self._search, self._noise = self.model, None, None
+        self._judge, self._search, self._replayed_search = self.model, None, None
         self._recorders.clear()
         if had:
             torch.cuda.empty_cache()
@@ -216,34 +198,20 @@ def _obstacle(model: Classifier, images: Images, *, given: bool) -> str:
     return ""
 
 
+def _obstacle_to_bfloat16(model: Classifier, images: Images) -> str:
+    """Why a search is in float32; empty text if it is in bfloat16."""
+    if images.dtype != torch.float32:
+        return f"images of {images.dtype} are not searched in bfloat16"
+    assert isinstance(model.net, nn.Module)
+    kinds = [one for one in model.net.modules() if isinstance(one, nn.Conv2d)]
+    if any(one.groups == one.in_channels > 1 for one in kinds):  # measured: five times as slow
+        return "networks with depthwise convolutions are not searched in bfloat16"
+    return ""
+
+
 def _weights(model: Classifier) -> tuple[Any, ...]:
     """Changes whenever a weight is replaced or written to."""
     if not isinstance(model.net, nn.Module):
         return ()
     tensors = chain(model.net.parameters(), model.net.buffers())
     return tuple((tensor.data_ptr(), tensor._version) for tensor in tensors)
-
-
-def _room(count: int) -> int:
-    """How many of the candidates are confirmed."""
-    return count if count <= _ALL else min(count, max(_ALL, padded_size(count) // _CONFIRMED))
-
-
-def _put_off(logits: Logits, goal: Goal, rows: Tensor, by: Tensor) -> Logits:
-    """The logits with the margins of some rows raised, so that they do not meet the goal."""
-    targeted = goal.targets is not None
-    anchor = (goal.labels if goal.targets is None else goal.targets).unsqueeze(1)
-    raised = torch.where(rows, -by if targeted else by, torch.zeros_like(by)).unsqueeze(1)
-    return logits.scatter_add(1, anchor, raised.to(logits.dtype))
-
-
-class _Valued(torch.autograd.Function):
-    """Other values for the logits, with the gradient of the logits."""
-
-    @staticmethod
-    def forward(ctx: Any, logits: Logits, values: Logits) -> Logits:
-        return values
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return grad, None

@@ -70,6 +70,31 @@ def test_a_cell_without_a_limit_on_all_passes_has_the_key_it_had_in_the_first_st
     assert Cell.from_plain(CELL.plain()) == CELL
 
 
+def test_a_cell_at_another_speed_has_another_key() -> None:
+    fast = cell_with(speed="fast")
+    assert fast.key != CELL.key == cell_with(speed="exact").key
+    assert Cell.from_plain(fast.plain()) == fast
+
+
+@pytest.mark.parametrize(("device", "expected"), [("cpu", "exact"), ("cuda", "graphs")])
+def test_only_a_gpu_has_another_speed(tmp_path: Path, device: str, expected: str) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        'models = ["pinprick:fashion_cnn"]\ndata = ["fashion_sample/test[0:2]"]\n'
+        f'attacks = ["greedy"]\ndevice = "{device}"\nspeed = "graphs"\n',
+        encoding="utf-8",
+    )
+    (cell,) = read_plan(path).cells()
+    assert cell.speed == expected
+
+
+def test_another_speed_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text('speed = "faster"\n', encoding="utf-8")
+    with pytest.raises(BadInput, match=r"line 1: speed must be exact or graphs or fast"):
+        read_plan(path)
+
+
 def test_each_attack_runs_on_all_models_before_the_next(
     write_plan: WritePlan, cache: Cache
 ) -> None:

@@ -276,3 +276,19 @@ def test_outputs_that_are_probabilities_are_remarked_on(
     assert shell.err.count("soft: the outputs of every image lie in [0, 1] and add up to 1; ") == 1
     assert "probabilities=True to score_model" in shell.err
     assert "add up to 1" not in run(command, picture, *MODEL, *attack).err
+
+
+def test_a_speed_that_cannot_be_kept_is_remarked_on_once(
+    run: Run, picture: Path, tmp_path: Path
+) -> None:
+    shell = run("attack", picture, picture, *MODEL, "--speed", "fast", "--batch-size", "1")
+    remark = "fast speed was not kept: passes are recorded on a GPU only, not on cpu\n"
+    assert shell.err.count(remark) == 1
+    found = json.loads((tmp_path / "pinprick-out" / "result.json").read_text())
+    assert found["speed"] == "fast"
+
+
+def test_a_speed_that_there_is_not_is_refused(run: Run, picture: Path) -> None:
+    shell = run("attack", picture, *MODEL, "--speed", "faster")
+    assert shell.status == 2
+    assert "speed must be exact, graphs or fast, got 'faster'" in shell.err
