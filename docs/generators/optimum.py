@@ -119,7 +119,7 @@ def _ratio(name: str, spec: str) -> str:
 
 
 def _mean(name: str, spec: str) -> float:
-    return mean(row["needed"][spec] / row["lower"] for row in proved(name))
+    return float(mean(row["needed"][spec] / row["lower"] for row in proved(name)))
 
 
 def _equal(name: str, spec: str) -> str:

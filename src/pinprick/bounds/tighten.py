@@ -72,7 +72,7 @@ def _size(ball: Ball, ranges: Sequence[Range]) -> float:
         float(np.minimum(-each.low, each.high).clip(min=0).sum()) / float(each.high.max() + 1e-12)
         for each in ranges
     )
-    return len(ball.free) + 10 * around
+    return float(len(ball.free) + 10 * around)
 
 
 def _with_each(ball: Ball, weight: Floats) -> Floats:

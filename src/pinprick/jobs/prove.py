@@ -158,5 +158,5 @@ def _with_better(result: AttackResult, proof: Proof, model: Classifier) -> Attac
     )
 
 
-def _finite(number: float) -> float | None:
+def _finite(number: float) -> int | None:
     return int(number) if math.isfinite(number) else None
