@@ -28,7 +28,7 @@ import torch
 
 from pinprick.bounds.linear_bounds import Ball, Range, hidden_ranges, upper_bounds
 from pinprick.bounds.program import Solved, fewest_units, tolerance_effect, widest_margin
-from pinprick.bounds.proof import Judge, Proof, Status, wrong_claims
+from pinprick.bounds.proof import Judge, Proof, status_of, wrong_claims
 from pinprick.bounds.read_network import AffineMap, Floats, ReluNetwork, read_network
 from pinprick.bounds.tighten import tighten
 from pinprick.errors import BadInput
@@ -145,7 +145,7 @@ class _Search:
             goal=self._result.goal,
             lower=_one(lower),
             upper=_one(self._upper),
-            status=(_status(first, lower, self._upper),),
+            status=(status_of(first, lower, self._upper),),
             adversarial=self._best,
             slack=_one(self._slack),
             seconds=_one(time.monotonic() - self._start),
@@ -280,16 +280,6 @@ def _rivals(network: ReluNetwork, goal: Goal) -> list[AffineMap]:
 
 def _difference(last: AffineMap, of: Any, against: int) -> AffineMap:
     return AffineMap(last.weight[of] - last.weight[against], last.bias[of] - last.bias[against])
-
-
-def _status(first: float, lower: float, upper: float) -> Status:
-    if upper == 0:
-        return Status.ALREADY
-    if upper < first:
-        return Status.BETTER
-    if lower < upper:
-        return Status.BETWEEN
-    return Status.OPTIMAL if upper < np.inf else Status.NEVER
 
 
 def _check_classes(network: ReluNetwork, goal: Goal) -> None:

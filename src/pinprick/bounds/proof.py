@@ -1,6 +1,7 @@
 """What a proof says about each image, and the check that every claim has to pass."""
 
 import copy
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +26,17 @@ class Status(StrEnum):
     BETWEEN = "between"
     ALREADY = "already fooled"
     NEVER = "cannot be fooled"
+
+
+def status_of(first: float, lower: float, upper: float) -> Status:
+    """What both bounds say; ``first`` is the upper bound that the search started with."""
+    if upper == 0:
+        return Status.ALREADY
+    if upper < first:
+        return Status.BETTER
+    if lower < upper:
+        return Status.BETWEEN
+    return Status.OPTIMAL if upper < math.inf else Status.NEVER
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,13 +97,25 @@ def double_copy(model: Classifier) -> Classifier:
     return Classifier(net.requires_grad_(False), mean=model.mean, std=model.std, name=model.name)
 
 
-def read_network(model: Classifier, images: Images) -> ReluNetwork:
-    """The network of ``model`` for images like these; ``BadInput`` where it is of another kind."""
+def read_network(
+    model: Classifier,
+    images: Images,
+    *,
+    most_relus: int = MOST_RELUS,
+    reader: str = "the integer program",
+) -> ReluNetwork:
+    """The network of ``model`` for images like these; ``BadInput`` where it is of another kind.
+
+    Args:
+        model: The model.
+        images: Images of the shape that it takes.
+        most_relus: A network with more ReLUs is refused.
+        reader: What the limits are of, for messages.
+    """
     elements = images.shape[1:].numel()
     if elements > MOST_ELEMENTS:
         raise BadInput(
-            f"the integer program takes images of at most {MOST_ELEMENTS} elements, "
-            f"these have {elements}"
+            f"{reader} takes images of at most {MOST_ELEMENTS} elements, these have {elements}"
         )
     double = double_copy(model)
     zero = torch.zeros((1, *images.shape[1:]), dtype=torch.float64)
@@ -119,12 +131,12 @@ def read_network(model: Classifier, images: Images) -> ReluNetwork:
             ) from None
         maps.append(each)
         relus += len(each.bias)
-        if relus - len(maps[-1].bias) > MOST_RELUS:
+        if relus - len(maps[-1].bias) > most_relus:
             break
     network = ReluNetwork(tuple(maps), model.name)
-    if network.relus > MOST_RELUS:
+    if network.relus > most_relus:
         raise BadInput(
-            f"the integer program takes at most {MOST_RELUS} ReLUs, {model.name} has at least "
+            f"{reader} takes at most {most_relus} ReLUs, {model.name} has at least "
             f"{network.relus}; prove a smaller network"
         )
     _compare(network, double, images)
