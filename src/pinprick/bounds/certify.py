@@ -1,0 +1,265 @@
+"""Certified lower bounds: no change of at most t units fools a small convolutional network.
+
+Branch and bound over where the changes lie (subproblems.py). A sub-problem is proved where linear
+bounds keep every rival class below the label (rival_bounds.py). Otherwise it is split. Once all
+sub-problems of an image are proved for t, every image with at most t changed units keeps its label.
+The change at which a bound is reached is tried on the network, so t may also be refuted.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pinprick.bounds.affine_layers import AffineLayers
+from pinprick.bounds.proof import Judge, Proof, status_of, wrong_claims
+from pinprick.bounds.read_network import read_network
+from pinprick.bounds.rival_bounds import RivalBounds
+from pinprick.bounds.subproblems import SubProblems, all_subproblems, split
+from pinprick.bounds.tiles import make_tiles
+from pinprick.errors import BadInput
+from pinprick.intake import Task, check_whole, take_in
+from pinprick.metrics.unit import Unit, check_unit
+from pinprick.model import Classifier, Model, as_classifier
+from pinprick.parts.units import Units
+from pinprick.result import AttackResult
+from pinprick.types import Counts, Images, PerImage
+
+SLACK = 1e-4  # logits by which certified images keep their label; float32 networks err by less
+
+MOST_RELUS = 8192  # most ReLUs of a network
+_TILE = 16  # units of the largest tiles
+_ROOM_CPU, _ROOM_GPU = 1 << 28, 1 << 34  # bytes for the matrices of a batch
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate(Proof):
+    """Bounds on the fewest units that fool a network, for up to ``t`` units.
+
+    Attributes:
+        nodes: Sub-problems that were bounded, per image.
+        t: Most units that were tried.
+    """
+
+    nodes: Counts
+    t: int
+
+    @property
+    def certified(self) -> PerImage:
+        """No change of at most so many units fools; -1 where the clean image is misclassified."""
+        return self.lower - 1
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What is known about the first number of units that is not certified, per image."""
+        return tuple(
+            "already fooled"
+            if upper == 0
+            else "refuted"
+            if lower == upper < torch.inf
+            else "undecided"
+            if lower <= self.t
+            else "all certified"
+            for lower, upper in zip(self.lower.tolist(), self.upper.tolist(), strict=True)
+        )
+
+
+def certify(
+    model: Classifier | Model,
+    images: Images,
+    labels: Any,
+    *,
+    t: int = 1,
+    unit: Unit = "pixels",
+    allowed: Any = None,
+    attacked: AttackResult | None = None,
+    seconds: float = 60.0,
+    nodes: int = 1_000_000,
+    progress: Callable[[int, int, int], None] | None = None,
+) -> Certificate:
+    """Prove for each image that no change of at most ``t`` units fools the network.
+
+    The network is an ``nn.Sequential`` of affine layers and ReLUs, with at most 8192 ReLUs and
+    images of at most 4096 elements. The work is done where the images are, in float64. Where a
+    change that fools is found on the way, the answer has it.
+
+    Args:
+        model: The model.
+        images: Images in [0, 1].
+        labels: Their labels.
+        t: Most units to try. The numbers from 1 on are tried in turn.
+        unit: Whether "pixels" or "elements" are counted.
+        allowed: Where values may change, as for ``run_attack``; everywhere by default.
+        attacked: The result of an attack on the same images; what it found needs no search.
+        seconds: Time limit for all images together. What is not proved by then is undecided.
+        nodes: Most sub-problems per image and number of units.
+        progress: Called with the number of units, the images that are decided, and all of them.
+    """
+    start = time.monotonic()
+    check_unit(unit)
+    check_whole("t", t, least=1)
+    check_whole("nodes", nodes, least=1)
+    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not number or not seconds > 0:
+        raise BadInput(f"seconds must be a number above 0, got {seconds!r}")
+    classifier = as_classifier(model)
+    task = take_in(images, labels, None, allowed, None, None, None, None)
+    search = _Search(classifier, task, unit)
+    if attacked is not None:
+        search.take(attacked, task)
+    first = search.upper.clone()
+    for changes in range(1, t + 1):
+        search.run(changes, start + seconds, nodes, progress)
+    certificate = search.certificate(t, None if attacked is None else first, start)
+    wrong = list(wrong_claims(certificate.to("cpu"), search.judge))
+    if wrong:
+        raise RuntimeError(f"a certificate with wrong claims, which is a bug: {'; '.join(wrong)}")
+    return certificate
+
+
+class _Search:
+    """The search of all images: what is proved so far, and what is known to fool."""
+
+    def __init__(self, model: Classifier, task: Task, unit: Unit) -> None:
+        self._images, self._goal, self._name = task.images, task.goal, model.name
+        device, labels = self._images.device, task.goal.labels
+        self.judge = Judge(model)
+        network = read_network(model, self._images, most_relus=MOST_RELUS, reader="the certificate")
+        self._layers = AffineLayers.of(network, device)
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self._layers.classes:
+            raise BadInput(
+                f"{model.name} has {self._layers.classes} classes, got labels from "
+                f"{int(labels.min())} to {int(labels.max())}"
+            )
+        self._units = Units(unit)
+        everywhere = torch.ones_like(self._images, dtype=torch.bool)
+        may_change = everywhere if task.allowed is None else task.allowed
+        channels, height, width = self._images.shape[1:]
+        planes = channels if unit == "elements" else 1
+        self._channels = channels // planes
+        self._tiles = make_tiles((planes, height, width), _TILE, device)
+        free = self._units.largest(may_change)
+        self._free, self._free_units = self._tiles.free(free), free.sum(dim=1)
+        self._bounds = RivalBounds(self._layers, self._tiles, self._images, labels, may_change)
+        logits = self._layers.logits(self._images)
+        self._margin = self._goal.margin(logits)
+        wrong = self._goal.met(logits) | ~self._keeps_label()
+        self.lower = torch.where(wrong, 0.0, 1.0).double()
+        self.upper = torch.full_like(self.lower, torch.inf).masked_fill(wrong, 0.0)
+        self._best = self._images.clone()
+        self._nodes = torch.zeros_like(labels)
+
+    def _keeps_label(self) -> Tensor:
+        fooled = self.judge.fools(self._images.cpu(), self._goal.to("cpu"))
+        return ~fooled.to(self._images.device)
+
+    def take(self, attacked: AttackResult, task: Task) -> None:
+        """Take what an attack found as upper bounds, where the network agrees."""
+        before, adv = (each.to(self._images) for each in (attacked.images, attacked.adversarial))
+        if before.shape != self._images.shape or not before.equal(self._images):
+            raise BadInput("the result of the attack is of other images")
+        if task.allowed is not None and bool(((adv != before) & ~task.allowed).any()):
+            raise BadInput("the attack changed values where allowed is False; give its mask")
+        self._offer(torch.arange(len(adv), device=adv.device), adv)
+
+    def _offer(self, rows: Tensor, adv: Images) -> None:
+        """Keep images that fool with fewer units than what is known."""
+        counts = self._units.changed(adv, self._images[rows]).sum(dim=1).double()
+        fools = self.judge.fools(adv.cpu(), self._goal[rows].to("cpu")).tolist()
+        found = zip(rows.tolist(), counts.tolist(), fools, strict=True)
+        for number, (row, count, fooled) in enumerate(found):
+            if fooled and count < float(self.upper[row]):
+                self.upper[row], self._best[row] = count, adv[number]
+
+    def run(
+        self,
+        changes: int,
+        deadline: float,
+        nodes: int,
+        progress: Callable[[int, int, int], None] | None,
+    ) -> None:
+        """Try to certify so many changes, where one fewer is certified and no image fools."""
+        asked = (self.lower == changes) & (self.upper > changes) & (self._margin > SLACK)
+        nothing_more = asked & (self._free_units < changes)
+        self.lower[nothing_more] = torch.inf
+        waiting = (asked & ~nothing_more).nonzero().squeeze(1)
+        queue = waiting[self._margin[waiting].argsort()].tolist()  # the easiest are done first
+        total, left = len(queue), set(queue)
+        work: list[SubProblems] = []
+        unproved, seen = torch.zeros_like(self._nodes), torch.zeros_like(self._nodes)
+        room = _ROOM_CPU if self._images.device.type == "cpu" else _ROOM_GPU
+        batch_size = self._bounds.batch_size(changes, room)
+        while (queue or work) and time.monotonic() < deadline:
+            while queue and sum(map(len, work)) < batch_size:
+                image = queue.pop()
+                work.append(
+                    all_subproblems(image, changes, self._tiles, self._free, self._channels)
+                )
+                unproved[image] = len(work[-1])
+            batch = _take_batch(work, batch_size)
+            batch = batch[(self.upper[batch.image] > changes) & (seen[batch.image] < nodes)]
+            if len(batch):
+                parts = self._step(batch)
+                work.append(parts)
+                _count(seen, batch, 1)
+                _count(unproved, batch, -1)
+                _count(unproved, parts, 1)
+            done = (unproved == 0).tolist()
+            proved = [image for image in left.difference(queue) if done[image]]
+            self.lower[proved] = changes + 1.0
+            left.difference_update(proved)
+            if progress is not None:
+                progress(changes, total - len(left), total)
+        self._nodes += seen
+
+    def _step(self, batch: SubProblems) -> SubProblems:
+        """Bound a batch, try what is not proved as an attack, and split it."""
+        bounded = self._bounds(batch)
+        rows = (bounded.ahead >= -SLACK).nonzero().squeeze(1)
+        problems = bounded.problems[rows]
+        clean = self._images[problems.image]
+        change = bounded.change[rows].reshape(clean.shape)
+        adv = torch.where(change == 0, clean, (clean + change).to(clean.dtype).clamp(0, 1))
+        fools = self._goal[problems.image].met(self._layers.logits(adv))
+        self._offer(problems.image[fools], adv[fools])
+        return split(problems, self._tiles, self._free, bounded.spread[rows])
+
+    def certificate(self, t: int, first: PerImage | None, start: float) -> Certificate:
+        """What is known; ``first`` are the upper bounds of an attack."""
+        known = self.upper if first is None else first
+        bounds = zip(known.tolist(), self.lower.tolist(), self.upper.tolist(), strict=True)
+        seconds = (time.monotonic() - start) / max(1, len(self._images))
+        return Certificate(
+            images=self._images,
+            goal=self._goal,
+            lower=self.lower,
+            upper=self.upper,
+            status=tuple(status_of(*each) for each in bounds),
+            adversarial=self._best,
+            slack=torch.full_like(self.lower, SLACK).masked_fill(self.lower < 2, 0.0),
+            seconds=torch.full_like(self.lower, seconds),
+            unit=self._units.unit,
+            model=self._name,
+            nodes=self._nodes,
+            t=t,
+        )
+
+
+def _take_batch(work: list[SubProblems], size: int) -> SubProblems:
+    """The last sub-problems of the work list, which are removed from it."""
+    parts: list[SubProblems] = []
+    while work and size:
+        last = work.pop()
+        if len(last) > size:
+            work.append(last[: len(last) - size])
+            last = last[len(last) - size :]
+        parts.append(last)
+        size -= len(last)
+    return SubProblems.join(parts[::-1])
+
+
+def _count(counts: Counts, problems: SubProblems, by: int) -> None:
+    counts.index_add_(0, problems.image, torch.full_like(problems.image, by))

@@ -1,0 +1,324 @@
+"""Certificates hold: no search beats them, and they say what they do not know."""
+
+from itertools import combinations
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from bounds.small_networks import fewest_by_trying, small_images, small_network
+from pinprick import BadInput, Classifier, Goal, build, run_attack
+from pinprick.bounds.affine_layers import AffineLayers
+from pinprick.bounds.certify import SLACK, certify
+from pinprick.bounds.proof import Status
+from pinprick.bounds.read_network import read_network
+from pinprick.bounds.rival_bounds import RivalBounds
+from pinprick.bounds.subproblems import SubProblems, all_subproblems, split
+from pinprick.bounds.tiles import Tiles, make_tiles
+from pinprick.metrics.unit import Unit
+
+CPU = torch.device("cpu")
+
+
+def small_cnn(seed: int = 0, channels: int = 1) -> Classifier:
+    """Two convolutions and two linear layers for images of 6 x 5, with a mean and a std."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        net = nn.Sequential(
+            nn.Conv2d(channels, 3, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(3, 4, 3, stride=2),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(16, 6),
+            nn.ReLU(),
+            nn.Linear(6, 3),
+        )
+    for module in net:
+        if isinstance(module, (nn.Conv2d, nn.Linear)):
+            module.weight.data *= 2
+    return Classifier(net, mean=(0.4,) * channels, std=(0.5,) * channels, name="small")
+
+
+def answers(model: Classifier | nn.Module, images: Tensor) -> Tensor:
+    with torch.no_grad():
+        return model(images).argmax(dim=1)
+
+
+def tiles_of(images: Tensor, unit: Unit, most: int = 4) -> Tiles:
+    planes = images.shape[1] if unit == "elements" else 1
+    return make_tiles((planes, *images.shape[2:]), most, CPU)
+
+
+# the search against trying everything
+
+
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_agree_with_trying_every_subset_and_pattern(seed: int, unit: Unit) -> None:
+    net = small_network(8, 5, 4, 3, seed=seed)
+    images = small_images(3, (2, 2, 2), seed=seed + 10)
+    labels = answers(net, images)
+    found = certify(net, images, labels, t=3, unit=unit, nodes=3000, seconds=20.0)
+    for row, image in enumerate(images):
+        fewest = fewest_by_trying(net, image, Goal(labels[row : row + 1]), unit)
+        assert found.lower[row] <= fewest <= found.upper[row]
+        if found.words[row] == "refuted":
+            assert found.lower[row] == fewest
+    assert "refuted" in found.words
+
+
+def test_a_mask_is_kept_to() -> None:
+    net = small_network(8, 5, 4, 3, seed=1)
+    images = small_images(4, (2, 2, 2), seed=5)
+    labels = answers(net, images)
+    allowed = torch.tensor([1, 1, 0, 1, 0, 1, 0, 1], dtype=torch.bool).view(1, 2, 2, 2)
+    found = certify(net, images, labels, t=5, unit="elements", allowed=allowed, nodes=3000)
+    for row, image in enumerate(images):
+        goal = Goal(labels[row : row + 1])
+        fewest = fewest_by_trying(net, image, goal, "elements", allowed[0])
+        assert found.lower[row] <= fewest <= found.upper[row]
+    assert not ((found.adversarial != images) & ~allowed).any()
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        {"name": "pinprick", "effort": "fast"},
+        {"name": "sigma_zero", "steps": 60},
+        {"name": "corner_search", "preset": "quick"},
+        {"name": "greedy"},
+        {"name": "jsma"},
+    ],
+    ids=lambda attack: str(attack["name"]),
+)
+def test_no_attack_beats_a_certificate(attack: dict[str, Any]) -> None:
+    model = small_cnn(3)
+    images = small_images(5, (1, 6, 5), seed=3)
+    labels = answers(model, images)
+    found = certify(model, images, labels, t=2, unit="elements", seconds=20.0)
+    result = run_attack(build(attack), model, images, labels)
+    assert (result.needed_elements >= found.lower).all()
+    assert (found.lower >= 2).any()
+
+
+# the parts of the search
+
+
+@settings(max_examples=15)
+@given(st.integers(1, 3), st.integers(0, 30), st.sampled_from(["elements", "pixels"]))
+def test_every_choice_of_units_is_in_one_subproblem(changes: int, seed: int, unit: Unit) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.zeros(1, 2, 3, 2)
+    may = torch.rand((1, 2, 3, 2), generator=generator) < 0.7
+    free_units = (may if unit == "elements" else may.any(dim=1)).flatten(1)
+    tiles = tiles_of(images, unit)
+    free = tiles.free(free_units)
+    if int(free_units.sum()) < changes:
+        return
+    channels = 1 if unit == "elements" else 2
+    problems = all_subproblems(0, changes, tiles, free, channels)
+    for _ in range(4):
+        large = tiles.sizes[problems.tile].amax(dim=1) > 1
+        chosen = large & (torch.rand(len(problems), generator=generator) < 0.6)
+        spread = torch.zeros_like(problems.low)
+        parts = split(problems[chosen], tiles, free, spread[chosen])
+        problems = SubProblems.join([problems[~chosen], parts])
+    units = free_units[0].nonzero().squeeze(1).tolist()
+    members = tiles.members.tolist()
+    slots = [[members[tile] for tile in row] for row in problems.tile.tolist()]
+    for choice in combinations(units, changes):
+        assert sum(_holds(row, choice) for row in slots) == 1
+
+
+def _holds(slots: list[list[int]], units: tuple[int, ...]) -> bool:
+    """Whether the units can be shared out among the slots."""
+    left = list(units)
+    for members in slots:
+        inside = [unit for unit in left if unit in members]
+        if not inside:
+            return False
+        left.remove(inside[0])
+    return not left
+
+
+@settings(max_examples=12)
+@given(st.integers(0, 50), st.integers(1, 3), st.sampled_from(["elements", "pixels"]))
+def test_bounds_hold_for_changes_of_the_subproblem(seed: int, changes: int, unit: Unit) -> None:
+    model = small_cnn(seed % 5, channels=2)
+    images = small_images(2, (2, 6, 5), seed=seed)
+    labels = answers(model, images)
+    generator = torch.Generator().manual_seed(seed)
+    may = torch.rand(images.shape, generator=generator) < 0.8
+    tiles = tiles_of(images, unit)
+    channels = 1 if unit == "elements" else 2
+    free = tiles.free((may if unit == "elements" else may.any(dim=1)).flatten(1))
+    layers = AffineLayers.of(read_network(model, images), CPU)
+    bounds = RivalBounds(layers, tiles, images, labels, may)
+    problems = all_subproblems(1, changes, tiles, free, channels)
+    for _ in range(5):
+        rows = torch.randperm(len(problems), generator=generator)[:3]
+        bounded = bounds(problems[rows])
+        for row in range(len(rows)):
+            ahead = _drawn(layers, images, labels, may, bounded.problems[row : row + 1], tiles)
+            assert float(ahead) <= float(bounded.ahead[row]) + 1e-9
+        spread = torch.rand(bounded.spread.shape, generator=generator).double()
+        problems = split(bounded.problems, tiles, free, spread)
+
+
+def _drawn(
+    layers: AffineLayers,
+    images: Tensor,
+    labels: Tensor,
+    may: Tensor,
+    problem: SubProblems,
+    tiles: Tiles,
+) -> Tensor:
+    """The largest lead of a rival over random changes of a sub-problem, many at its ends."""
+    generator = torch.Generator().manual_seed(0)
+    image, count = int(problem.image), 100
+    channels = problem.low.shape[2]
+    clean = images[image].double().view(channels, -1)
+    open_ = may[image].reshape(channels, -1)
+    taken = torch.zeros(count, tiles.units, dtype=torch.bool)
+    change = torch.zeros(count, *clean.shape, dtype=torch.float64)
+    rows = torch.arange(count)
+    for slot, tile in enumerate(problem.tile[0].tolist()):
+        inside = torch.zeros(tiles.units, dtype=torch.bool)
+        inside[tiles.members[tile, : tiles.sizes[tile]]] = True
+        keys = torch.rand((count, tiles.units), generator=generator)
+        unit = keys.masked_fill(~inside | taken, -1.0).argmax(dim=1)
+        taken[rows, unit] = True
+        low = torch.maximum((-clean * open_)[:, unit].T, problem.low[0, slot])
+        high = torch.minimum(((1 - clean) * open_)[:, unit].T, problem.high[0, slot])
+        share = (torch.rand((count, channels), generator=generator) * 2 - 0.5).clamp(0, 1)
+        change[rows, :, unit] = low + share * (high - low)
+    logits = layers.logits((clean + change).view(count, *images.shape[1:]))
+    label = int(labels[image])
+    others = logits.clone()
+    others[:, label] = -torch.inf
+    return (others.amax(dim=1) - logits[:, label]).max()
+
+
+def test_bounds_of_a_linear_network_are_the_largest_gains() -> None:
+    linear = nn.Linear(4, 2)
+    linear.weight.data = torch.tensor([[0.0, 0.0, 0.0, 0.0], [1.0, -2.0, 4.0, 8.0]])
+    linear.bias.data = torch.tensor([12.0, 0.0])
+    net = nn.Sequential(nn.Flatten(), linear)
+    images = torch.full((1, 1, 2, 2), 0.5)
+    found = certify(net, images, torch.tensor([0]), t=4, unit="elements")
+    # the rival has 5.5; the gains are 4, 2, 1 and 0.5, so it takes three to come above 12
+    assert found.lower.tolist() == [3.0]
+    assert found.upper.tolist() == [3.0]
+    assert found.status == (Status.OPTIMAL,)
+    assert found.words == ("refuted",)
+
+
+# what is said about special cases
+
+
+def constant_network(lead: float = 1.0) -> nn.Sequential:
+    """A dead network: class 0 leads class 1 by ``lead``, whatever the image."""
+    first, last = nn.Linear(4, 3), nn.Linear(3, 2)
+    for layer in (first, last):
+        layer.weight.data.zero_()
+    last.bias.data = torch.tensor([lead, 0.0])
+    return nn.Sequential(nn.Flatten(), first, nn.ReLU(), last)
+
+
+def test_a_constant_network_is_never_fooled() -> None:
+    found = certify(constant_network(), torch.rand(2, 1, 2, 2), torch.tensor([0, 0]), t=5)
+    assert found.lower.tolist() == [torch.inf, torch.inf]
+    assert found.status == (Status.NEVER, Status.NEVER)
+
+
+def test_misclassified_images_are_already_fooled() -> None:
+    found = certify(constant_network(), torch.rand(2, 1, 2, 2), torch.tensor([1, 0]))
+    assert found.certified.tolist() == [-1.0, 1.0]
+    assert found.words == ("already fooled", "all certified")
+    assert found.nodes.tolist()[0] == 0
+
+
+def test_a_tie_of_logits_is_undecided() -> None:
+    found = certify(constant_network(0.0), torch.rand(1, 1, 2, 2), torch.tensor([0]))
+    assert found.words == ("undecided",)
+    assert found.lower.tolist() == [1.0]
+
+
+def test_an_image_that_nothing_may_change_is_never_fooled() -> None:
+    net = small_network(4, 5, 3)
+    images = small_images(1, (1, 2, 2))
+    nothing = torch.zeros(1, 1, 2, 2, dtype=torch.bool)
+    found = certify(net, images, answers(net, images), allowed=nothing)
+    assert found.lower.tolist() == [torch.inf]
+
+
+def test_no_images_give_an_empty_certificate() -> None:
+    found = certify(small_network(4, 5, 3), torch.zeros(0, 1, 2, 2), torch.zeros(0).long())
+    assert len(found) == 0
+
+
+def test_limits_leave_true_bounds() -> None:
+    model = small_cnn(3)
+    images = small_images(5, (1, 6, 5), seed=3)
+    labels = answers(model, images)
+    whole = certify(model, images, labels, t=2)
+    for nodes, seconds in ((1, 60.0), (1000, 1e-6)):
+        short = certify(model, images, labels, t=2, nodes=nodes, seconds=seconds)
+        assert (short.lower <= whole.lower).all()
+        assert "undecided" in short.words
+
+
+def test_an_attack_gives_upper_bounds() -> None:
+    model = small_cnn(3)
+    images = small_images(5, (1, 6, 5), seed=3)
+    labels = answers(model, images)
+    result = run_attack(build({"name": "greedy"}), model, images, labels)
+    found = certify(model, images, labels, t=3, attacked=result)
+    assert (found.upper <= result.needed_pixels).all()
+    assert not (found.certified >= result.needed_pixels).any()
+    assert (found.upper[found.better] < result.needed_pixels[found.better]).all()
+
+
+def test_certified_images_keep_their_label_by_the_slack() -> None:
+    image, label = torch.rand(1, 1, 2, 2), torch.tensor([0])
+    assert certify(constant_network(SLACK / 2), image, label).words == ("undecided",)
+    assert certify(constant_network(SLACK * 2), image, label).words == ("all certified",)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"t": 0}, "t must be a whole number of at least 1"),
+        ({"seconds": 0.0}, "seconds must be a number above 0"),
+        ({"nodes": 0}, "nodes must be a whole number of at least 1"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        certify(small_network(4, 5, 3), torch.rand(1, 1, 2, 2), torch.tensor([0]), **wrong)
+
+
+def test_labels_beyond_the_classes_are_refused() -> None:
+    with pytest.raises(BadInput, match="has 3 classes, got labels from 7 to 7"):
+        certify(small_network(4, 5, 3), torch.rand(1, 1, 2, 2), torch.tensor([7]))
+
+
+def test_networks_of_another_kind_are_refused() -> None:
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 2))
+    with pytest.raises(BadInput, match="MaxPool2d"):
+        certify(net, torch.rand(1, 1, 4, 4), torch.tensor([0]))
+    large = nn.Sequential(nn.Flatten(), nn.Linear(4, 8193), nn.ReLU(), nn.Linear(8193, 2))
+    with pytest.raises(BadInput, match="the certificate takes at most 8192 ReLUs"):
+        certify(large, torch.rand(1, 1, 2, 2), torch.tensor([0]))
+
+
+def test_results_of_other_images_are_refused() -> None:
+    model = small_cnn()
+    images = small_images(2, (1, 6, 5))
+    result = run_attack(build({"name": "greedy"}), model, images, answers(model, images))
+    with pytest.raises(BadInput, match="of other images"):
+        certify(model, images.flip(0), answers(model, images.flip(0)), attacked=result)
