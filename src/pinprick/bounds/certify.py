@@ -28,7 +28,7 @@ from pinprick.parts.units import Units
 from pinprick.result import AttackResult
 from pinprick.types import Counts, Images, PerImage
 
-SLACK = 1e-4  # logits by which certified images keep their label; float32 networks err by less
+SLACK = 1e-4  # logits by which certified images keep their label: room for float32 networks
 
 MOST_RELUS = 8192  # most ReLUs of a network
 _TILE = 16  # units of the largest tiles
@@ -167,6 +167,8 @@ class _Search:
 
     def _offer(self, rows: Tensor, adv: Images) -> None:
         """Keep images that fool with fewer units than what is known."""
+        if not len(rows):
+            return
         counts = self._units.changed(adv, self._images[rows]).sum(dim=1).double()
         fools = self.judge.fools(adv.cpu(), self._goal[rows].to("cpu")).tolist()
         found = zip(rows.tolist(), counts.tolist(), fools, strict=True)
