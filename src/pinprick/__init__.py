@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pinprick.attacks import ATTACKS, Attack, Card, find_attack
     from pinprick.attacks.build import build, describe
+    from pinprick.bounds.certify import Certificate, certify
     from pinprick.bounds.exact import prove
     from pinprick.bounds.proof import Proof
     from pinprick.checks import check_model, check_result
@@ -62,6 +63,7 @@ _HOME = {  # the module of each public name; the names are also in the lists abo
     "AttackResult": "result",
     "BadInput": "errors",
     "Card": "attacks",
+    "Certificate": "bounds.certify",
     "Classifier": "model",
     "Dataset": "data.dataset",
     "Explanation": "explain.noise.explanation",
@@ -82,6 +84,7 @@ _HOME = {  # the module of each public name; the names are also in the lists abo
     "attack_batches": "run",
     "best_of": "worst_case",
     "build": "attacks.build",
+    "certify": "bounds.certify",
     "check_attack": "contract.check_attack",
     "check_model": "checks",
     "check_result": "checks",
@@ -125,6 +128,7 @@ __all__ = [
     "AttackResult",
     "BadInput",
     "Card",
+    "Certificate",
     "Classifier",
     "Dataset",
     "Explanation",
@@ -145,6 +149,7 @@ __all__ = [
     "attack_batches",
     "best_of",
     "build",
+    "certify",
     "check_attack",
     "check_model",
     "check_result",

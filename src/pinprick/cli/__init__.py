@@ -15,6 +15,7 @@ from pinprick.cli import (
     attack,
     attacks,
     bench,
+    certify,
     check,
     compare,
     data,
@@ -41,6 +42,7 @@ app.command("explain")(explain.main)
 app.command("attacks")(attacks.main)
 app.command("check")(check.main)
 app.command("prove")(prove.main)
+app.command("certify")(certify.main)
 app.command("models")(models.main)
 app.command("train")(train.main)
 app.command("train-generator")(train_generator.main)

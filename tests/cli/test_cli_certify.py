@@ -1,0 +1,44 @@
+"""``pinprick certify`` says how many changes the label of each picture survives."""
+
+import json
+from pathlib import Path
+
+from cli.conftest import Run
+
+MODEL = ("--model", "cli_test_models:colours")
+
+
+def test_a_picture_is_certified(run: Run, picture: Path) -> None:
+    shell = run("certify", picture, *MODEL, "--label", "red")
+    assert shell.status == 0
+    assert "certified, pixels" in shell.out
+    assert "all certified" in shell.out
+
+
+def test_json_has_one_entry_per_picture(run: Run, picture: Path) -> None:
+    shell = run("certify", picture, *MODEL, "--unit", "elements", "-t", "2", "--json")
+    document = json.loads(shell.out)
+    (image,) = document["images"]
+    assert (document["unit"], document["t"]) == ("elements", 2)
+    assert image["certified"] == 2
+    assert image["fewest_known"] is None
+    assert image["nodes"] >= 1
+
+
+def test_a_wrong_label_is_already_fooled(run: Run, picture: Path) -> None:
+    shell = run("certify", picture, *MODEL, "--label", "blue")
+    assert shell.status == 0
+    assert "already fooled" in shell.out
+
+
+def test_a_network_of_another_kind_is_one_clear_line(run: Run, picture: Path) -> None:
+    shell = run("certify", picture, "--model", "cli_test_models:soft")
+    assert shell.status == 2
+    assert "Softmax" in shell.err
+    assert len(shell.err.strip().splitlines()) == 1
+
+
+def test_an_unknown_unit_is_refused(run: Run, picture: Path) -> None:
+    shell = run("certify", picture, *MODEL, "--unit", "squares")
+    assert shell.status == 2
+    assert "unit must be one of" in shell.err
