@@ -145,6 +145,21 @@ def _holds(slots: list[list[int]], units: tuple[int, ...]) -> bool:
     return not left
 
 
+def test_the_values_of_single_units_are_halved_where_they_matter_most() -> None:
+    tiles = make_tiles((1, 1, 2), 1, CPU)
+    low = torch.tensor([[[-0.5, -0.25], [-1.0, 0.0]]], dtype=torch.float64)
+    high = torch.tensor([[[0.5, 0.75], [0.0, 1.0]]], dtype=torch.float64)
+    problem = SubProblems(torch.tensor([0]), tiles.starts.view(1, 2), low, high)
+    spread = torch.tensor([[[1.0, 3.0], [2.0, 0.0]]], dtype=torch.float64)
+    below, above = split(problem, tiles, torch.ones(1, 2).long(), spread).low.unbind()
+    lows, highs = [-0.5, -0.25, -1.0, 0.0], [0.5, 0.75, 0.0, 1.0]
+    assert below.flatten().tolist() == lows
+    assert above.flatten().tolist() == [-0.5, 0.25, -1.0, 0.0]
+    below, above = split(problem, tiles, torch.ones(1, 2).long(), spread).high.unbind()
+    assert below.flatten().tolist() == [0.5, 0.25, 0.0, 1.0]
+    assert above.flatten().tolist() == highs
+
+
 @settings(max_examples=12)
 @given(st.integers(0, 50), st.integers(1, 3), st.sampled_from(["elements", "pixels"]))
 def test_bounds_hold_for_changes_of_the_subproblem(seed: int, changes: int, unit: Unit) -> None:
