@@ -215,7 +215,7 @@ def test_the_oracle_says_which_way_leads_to_a_target() -> None:
 def test_the_integer_program_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     goal = Goal(torch.tensor([0, 0]), torch.tensor([1, 2]))
-    with pytest.raises(MissingExtra, match=r"needs the package scipy; .* 'pinprick\[dev\]'"):
+    with pytest.raises(MissingExtra, match=r"needs the package scipy; .* 'pinprick\[bounds\]'"):
         fewest_for_target(exact_linear(3, TINY), exact_images(2, TINY), goal)
 
 
