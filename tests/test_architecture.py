@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pinprick"
 
 LEVELS = (  # a room may import from rooms on the lines above it, and from itself
-    ("conversion_line", "errors", "subnormal", "types"),
+    ("arithmetic", "conversion_line", "errors", "subnormal", "types"),
     ("backward", "batch_rows", "files", "metrics", "model", "own_code", "settings"),
     (
         *("bfloat16_copy", "data", "feature_layer", "goal", "json_text", "random", "replay"),

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from pinprick import __version__
+from pinprick.arithmetic import arithmetic
 from pinprick.attacks.build import build
 from pinprick.attacks.card import Attack
-from pinprick.bench.arithmetic import arithmetic
 from pinprick.bench.cache import Cache, LabelledImages
 from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import Origin

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from pinprick.bench.arithmetic import arithmetic
+from pinprick.arithmetic import arithmetic
 from pinprick.bench.cache import Cache, LabelledImages
 from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import Damaged, Origin

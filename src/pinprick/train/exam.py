@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pinprick.arithmetic import arithmetic
 from pinprick.attacks.pinprick import Pinprick
 from pinprick.attacks.sparse_rs import SparseRS
 from pinprick.data.dataset import Dataset
@@ -55,9 +56,9 @@ class Exam(Settings):
 def evaluate(exam: Exam, model: Classifier, test: Dataset, *, seed: int = 0) -> dict[str, Any]:
     """Accuracy, l-infinity accuracy and l0 accuracy, each with what it was measured on."""
     few = evenly_spaced(test, exam.exam_images)
-    with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=False):
+    with arithmetic("float32", benchmark=True):
         facts, left = _plain_pgd(exam, model, few, seed)
-    with torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=False):
+    with arithmetic("float32", benchmark=False):
         # batches shrink during these attacks, and each new size would be benchmarked again
         if exam.strong_images:
             facts["strong_pgd"] = _strong_pgd(exam, model, few, left, seed)

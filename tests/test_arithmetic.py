@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pinprick.bench.arithmetic import arithmetic
+from pinprick.arithmetic import arithmetic
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32"])
@@ -22,3 +22,11 @@ def test_convolutions_have_the_precision_and_then_the_old_one(precision: str, fa
         assert fails
     after = (cudnn.allow_tf32, cudnn.benchmark, cudnn.deterministic, matmul.allow_tf32)
     assert after == before
+
+
+@pytest.mark.parametrize("benchmark", [False, True])
+def test_cudnn_tries_algorithms_where_that_is_asked_for(benchmark: bool) -> None:
+    before = torch.backends.cudnn.benchmark
+    with arithmetic("float32", benchmark=benchmark):
+        assert torch.backends.cudnn.benchmark == benchmark
+    assert torch.backends.cudnn.benchmark == before
