@@ -54,6 +54,7 @@ _TYPES: dict[str, Any] = {
     "threads": pl.Int64,
     "precision": pl.String,
     "device": pl.String,
+    "speed": pl.String,
     "victim_models": pl.List(pl.String),
 }
 
@@ -85,6 +86,7 @@ def cell(
         "batch_size": 32,
         "threads": 1,
         "precision": "float32",
+        "speed": "exact",
         "device": "cpu",
         "victim_models": [],
         **{key: about.pop(key) for key in list(about) if key in _CELL},

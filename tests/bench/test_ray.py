@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,10 +86,10 @@ def test_work_that_ray_cannot_load_ends_the_run(tmp_path: Path, cluster: Any) ->
 
 
 class NodeKiller(Progress):
-    """Kills a node of the cluster when two cells are finished."""
+    """Kills a node of the cluster when a cell is finished and both nodes are at work."""
 
-    def __init__(self, cluster: Any) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Any, log: Path) -> None:
+        self._cluster, self._log = cluster, log
         self.killed = False
         self.warnings: list[str] = []
 
@@ -102,20 +101,21 @@ class NodeKiller(Progress):
         yield self._show
 
     def _show(self, count: CellCount) -> None:
-        if count.cells_done >= 2 and not self.killed:
+        if self.killed or not count.cells_done:
+            return
+        if len(starts(self._log)) - count.cells_done == 2:
             self.killed = True
-            time.sleep(0.5)  # both nodes are at work
             (node,) = self._cluster.worker_nodes
             self._cluster.remove_node(node, allow_graceful=False)
 
 
 def test_a_node_that_dies_midway_loses_no_cell(tmp_path: Path, cluster: Any) -> None:
     """The last test on this cluster: it has one node afterwards."""
-    cells, killer = fake_cells(6, sleep=3.0), NodeKiller(cluster)
-    store = Store(tmp_path)
+    log, store = tmp_path / "log", Store(tmp_path / "store")
+    cells, killer = fake_cells(8, sleep=2.5, log=str(log)), NodeKiller(cluster, log)
     summary = run_cells(cells, store, work, engine="ray", progress=killer)
     assert killer.killed
-    assert summary == RunSummary(cells=6, found=0, finished=6, failed=0)
+    assert summary == RunSummary(cells=8, found=0, finished=8, failed=0)
     assert any("try 1 of 3" in warning for warning in killer.warnings)
     for cell in cells:
         assert store.read(cell.key)[2] == rows_of(cell)
