@@ -23,7 +23,7 @@ from torch import Tensor
 from write_rows import write_rows
 
 from pinprick import Classifier, run_attack
-from pinprick.speed import SPEEDS
+from pinprick.speed_names import SPEEDS
 
 
 def measure(

@@ -21,7 +21,7 @@ SOURCE = ROOT / "src" / "pinprick"
 
 LEVELS = (  # a room may import from rooms on the lines above it, and from itself
     ("arithmetic", "conversion_line", "errors", "subnormal", "types"),
-    ("backward", "batch_rows", "files", "metrics", "model", "own_code", "settings"),
+    ("backward", "batch_rows", "files", "metrics", "model", "own_code", "settings", "speed_names"),
     (
         *("bfloat16_copy", "data", "feature_layer", "goal", "json_text", "random", "replay"),
         *("scores", "threads"),
@@ -211,8 +211,17 @@ def test_the_package_is_typed_and_knows_its_version() -> None:
 
 
 @pytest.mark.slow
-def test_importing_the_package_does_not_wait_for_torch() -> None:
-    code = "import sys, pinprick; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+@pytest.mark.parametrize(
+    ("name", "absent"),
+    [
+        ("pinprick", {"torch", "numpy"}),
+        ("pinprick.bench.store_index, pinprick.report.leaderboard", {"torch"}),
+    ],
+)
+def test_importing_the_package_or_reading_a_store_does_not_wait_for_torch(
+    name: str, absent: set[str]
+) -> None:
+    code = f"import sys, {name}; sys.exit(bool({absent} & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": str(SOURCE.parent)},

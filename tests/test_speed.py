@@ -26,7 +26,8 @@ from pinprick.attacks.card import Attack
 from pinprick.model import as_classifier
 from pinprick.oracle import exact_images
 from pinprick.result import join
-from pinprick.speed import ModelPasses, check_speed
+from pinprick.speed import ModelPasses
+from pinprick.speed_names import check_speed
 
 SPARSE = [
     name

@@ -40,7 +40,8 @@ from pinprick.problem import Problem, Tally
 from pinprick.random import Streams
 from pinprick.result import AttackResult, Failure, join
 from pinprick.saved_batches import SavedBatches, describe_run
-from pinprick.speed import ModelPasses, Speed
+from pinprick.speed import ModelPasses
+from pinprick.speed_names import Speed
 from pinprick.trace import Tracer
 from pinprick.types import Allowed, Images, Logits, Mask
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from itertools import chain
 from types import TracebackType
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from torch import nn
@@ -21,14 +21,12 @@ from torch import nn
 from pinprick.bfloat16_copy import bfloat16_copy
 from pinprick.confirmed_search import ConfirmedSearch, confirmed_of
 from pinprick.cuda_graph import CudaGraphs
-from pinprick.errors import BadInput, one_line
+from pinprick.errors import one_line
 from pinprick.goal import Goal
 from pinprick.model import Classifier, Model
 from pinprick.replay import Recorder, ReplayedModel, padded, padded_size
+from pinprick.speed_names import Speed, check_speed
 from pinprick.types import Images, Logits
-
-Speed = Literal["exact", "graphs", "fast"]
-SPEEDS: tuple[Speed, ...] = get_args(Speed)
 
 _SAFETY = 2.0  # times the largest change of a clean image's margin: the noise to begin with
 _PROBES = 8  # images to compare a copy of the network on
@@ -179,14 +177,6 @@ class ModelPasses:
         trace: TracebackType | None,
     ) -> None:
         self.release()
-
-
-def check_speed(speed: Any) -> Speed:
-    """The speed; raises ``BadInput`` where it is none."""
-    if speed not in SPEEDS:
-        raise BadInput(f"speed must be {', '.join(SPEEDS[:-1])} or {SPEEDS[-1]}, got {speed!r}")
-    chosen: Speed = speed
-    return chosen
 
 
 def _obstacle(model: Classifier, images: Images, *, given: bool) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from pinprick.errors import BadInput
-from pinprick.speed import Speed
+from pinprick.speed_names import Speed
 
 _DIGITS = 32  # hexadecimal digits of a key
 _ADDED = {"max_passes": None, "speed": "exact"}  # later than the first stores: keys must not change

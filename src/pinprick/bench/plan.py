@@ -14,7 +14,7 @@ from pinprick.bench.cell import Cell
 from pinprick.bench.own_code_hash import own_code_hash
 from pinprick.data.subset import parse
 from pinprick.errors import BadInput, PinprickError
-from pinprick.speed import Speed
+from pinprick.speed_names import Speed
 
 CLASS = re.compile(r"class [0-9]{1,9}")  # a goal that is a given class
 

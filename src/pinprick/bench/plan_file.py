@@ -22,7 +22,7 @@ from pinprick.bench.plan import CLASS, Plan, Product, located
 from pinprick.data import subset
 from pinprick.errors import BadInput, PinprickError, UnknownName
 from pinprick.files import reading
-from pinprick.speed import SPEEDS
+from pinprick.speed_names import SPEEDS
 
 GOALS = ("untargeted", "least_likely", "random")
 _PRODUCT = "product"

@@ -101,7 +101,7 @@ def main(
     from pinprick.jobs.attack_group import RunOptions
     from pinprick.jobs.resume import describe_request
     from pinprick.jobs.seeds import run_seeds
-    from pinprick.speed import check_speed
+    from pinprick.speed_names import check_speed
 
     chosen_seeds = options.read_seeds(seed, seeds)
     options.check_format(form, json=json)

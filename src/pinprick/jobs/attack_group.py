@@ -16,7 +16,8 @@ from pinprick.jobs.progress import Progress
 from pinprick.model import Classifier
 from pinprick.result import AttackResult
 from pinprick.run import TimeLeft, attack_batches
-from pinprick.speed import ModelPasses, Speed
+from pinprick.speed import ModelPasses
+from pinprick.speed_names import Speed
 from pinprick.threads import choose_threads
 from pinprick.types import Images, Logits
 
