@@ -26,7 +26,7 @@ from pinprick.bounds.proof import Judge, Proof
 from pinprick.errors import BadInput, UnknownName
 from pinprick.files import atomic_write
 from pinprick.goal import Goal
-from pinprick.metrics.unit import Unit
+from pinprick.metrics.unit import Unit, check_unit
 from pinprick.model import Classifier
 from pinprick.parts.units import Units
 from pinprick.types import Images, PerImage
@@ -97,7 +97,7 @@ def known_optima(name: str, folder: Path = FOLDER) -> KnownOptima:
         model=Classifier(_network(about["widths"], tensors), name=f"known optima, {network}"),
         images=images,
         goal=goal,
-        unit=_as_unit(unit),
+        unit=check_unit(unit),
         fewest=fewest,
         adversarial=adversarial.view_as(images),
     )
@@ -170,10 +170,6 @@ def fully_connected(widths: list[int]) -> nn.Sequential:
     for inside, outside in pairwise(widths):
         layers += [nn.Linear(inside, outside), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
-
-
-def _as_unit(name: str) -> Unit:
-    return "pixels" if name == "pixels" else "elements"
 
 
 def _check(known: KnownOptima) -> None:

@@ -1,6 +1,5 @@
 """Certify that few changed units fool a small network on none of some pictures."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ from pinprick.errors import BadInput
 from pinprick.jobs.device import load_on_device
 from pinprick.jobs.pictures import PictureSource, choose_data, list_unreadable, read_all
 from pinprick.jobs.progress import Progress
-from pinprick.metrics.unit import Unit, check_unit
+from pinprick.metrics.unit import check_unit, finite_count
 from pinprick.model import Classifier
 
 
@@ -34,8 +33,8 @@ class CertifyOutcome:
         columns = zip(
             (record.name for record in self.records),
             found.goal.labels.tolist(),
-            map(_finite, found.certified.tolist()),
-            map(_finite, found.upper.tolist()),
+            map(finite_count, found.certified.tolist()),
+            map(finite_count, found.upper.tolist()),
             found.words,
             found.nodes.tolist(),
             strict=True,
@@ -76,8 +75,7 @@ def certify_pictures(
         trust: Load model files that are programs, too.
         progress: Receives remarks.
     """
-    check_unit(unit)
-    counted: Unit = "pixels" if unit == "pixels" else "elements"
+    counted = check_unit(unit)
     if source.target is not None:
         raise BadInput("a certificate is about any other class; leave out the target")
     chosen = choose_data(source)
@@ -97,7 +95,3 @@ def certify_pictures(
     return CertifyOutcome(
         certificate=certificate.to("cpu"), records=group.records, unreadable=group.unreadable
     )
-
-
-def _finite(number: float) -> int | None:
-    return int(number) if math.isfinite(number) else None

@@ -1,6 +1,5 @@
 """Prove how few units would have fooled the model of a saved result."""
 
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from pinprick.intake import check_whole
 from pinprick.jobs.explain_saved import check_attacked, load_attacked
 from pinprick.jobs.masks import read_masks
 from pinprick.jobs.progress import Progress
-from pinprick.metrics.unit import Unit, check_unit
+from pinprick.metrics.unit import Unit, check_unit, finite_count
 from pinprick.model import Classifier
 from pinprick.result import AttackResult
 from pinprick.result_file import load_result, save_result
@@ -54,9 +53,9 @@ class ProveOutcome:
         columns = zip(
             self.result.ids.tolist(),
             self.result.goal.labels.tolist(),
-            map(_finite, self.needed.tolist()),
-            map(_finite, proof.lower.tolist()),
-            map(_finite, proof.upper.tolist()),
+            map(finite_count, self.needed.tolist()),
+            map(finite_count, proof.lower.tolist()),
+            map(finite_count, proof.upper.tolist()),
             proof.status,
             proof.slack.tolist(),
             proof.seconds.tolist(),
@@ -131,8 +130,7 @@ def _unit(given: str | None, result: AttackResult) -> Unit:
     if given is None:
         facts = facts_of(result)
         return "pixels" if facts is not None and facts.unit == "pixels" else "elements"
-    check_unit(given)
-    return "pixels" if given == "pixels" else "elements"
+    return check_unit(given)
 
 
 def _with_better(result: AttackResult, proof: Proof, model: Classifier) -> AttackResult:
@@ -156,7 +154,3 @@ def _with_better(result: AttackResult, proof: Proof, model: Classifier) -> Attac
         remarks=remarks,
         attack={**result.attack, "improved_by": "prove"},
     )
-
-
-def _finite(number: float) -> int | None:
-    return int(number) if math.isfinite(number) else None

@@ -9,6 +9,7 @@ import torch
 
 from pinprick.metrics.paired_attacks import PairedTest
 from pinprick.metrics.summary_row import SummaryRow
+from pinprick.metrics.unit import finite_count
 from pinprick.model import Classifier
 from pinprick.result import AttackResult
 from pinprick.trace import PER_STEP, Passes, Trace
@@ -174,8 +175,8 @@ def _steps(trace: Trace) -> list[tuple[Step, ...]]:
             forwards,
             backwards,
             margin if math.isfinite(margin) else None,
-            int(pixels) if math.isfinite(pixels) else None,
-            int(elements) if math.isfinite(elements) else None,
+            finite_count(pixels),
+            finite_count(elements),
         )
         for forwards, backwards, margin, pixels, elements in zip(*columns, strict=True)
     )
