@@ -76,25 +76,6 @@ def test_a_cell_at_another_speed_has_another_key() -> None:
     assert Cell.from_plain(fast.plain()) == fast
 
 
-@pytest.mark.parametrize(("device", "expected"), [("cpu", "exact"), ("cuda", "graphs")])
-def test_only_a_gpu_has_another_speed(tmp_path: Path, device: str, expected: str) -> None:
-    path = tmp_path / "plan.toml"
-    path.write_text(
-        'models = ["pinprick:fashion_cnn"]\ndata = ["fashion_sample/test[0:2]"]\n'
-        f'attacks = ["greedy"]\ndevice = "{device}"\nspeed = "graphs"\n',
-        encoding="utf-8",
-    )
-    (cell,) = read_plan(path).cells()
-    assert cell.speed == expected
-
-
-def test_another_speed_is_refused_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "plan.toml"
-    path.write_text('speed = "faster"\n', encoding="utf-8")
-    with pytest.raises(BadInput, match=r"line 1: speed must be exact or graphs or fast"):
-        read_plan(path)
-
-
 def test_each_attack_runs_on_all_models_before_the_next(
     write_plan: WritePlan, cache: Cache
 ) -> None:
@@ -254,20 +235,39 @@ def test_the_code_that_an_own_attack_derives_from_counts(
     assert own_code_hash(build("greedy")) == ""
 
 
-@pytest.mark.parametrize(("device", "expected"), [("cpu", "float32"), ("cuda", "tf32")])
-def test_only_a_gpu_has_tf32(tmp_path: Path, device: str, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "wanted", "device", "expected"),
+    [
+        ("precision", "tf32", "cpu", "float32"),
+        ("precision", "tf32", "cuda", "tf32"),
+        ("speed", "graphs", "cpu", "exact"),
+        ("speed", "graphs", "cuda", "graphs"),
+    ],
+)
+def test_only_a_gpu_has_tf32_and_another_speed(
+    tmp_path: Path, key: str, wanted: str, device: str, expected: str
+) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(
         'models = ["pinprick:fashion_cnn"]\ndata = ["fashion_sample/test[0:2]"]\n'
-        f'attacks = ["greedy"]\ndevice = "{device}"\nprecision = "tf32"\n',
+        f'attacks = ["greedy"]\ndevice = "{device}"\n{key} = "{wanted}"\n',
         encoding="utf-8",
     )
     (cell,) = read_plan(path).cells()
-    assert cell.precision == expected
+    assert getattr(cell, key) == expected
 
 
-def test_another_precision_is_refused_with_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('precision = "bf16"', r"line 1: precision must be float32 or tf32, got 'bf16'"),
+        ('speed = "faster"', r"line 1: speed must be exact or graphs or fast"),
+    ],
+)
+def test_another_precision_or_speed_is_refused_with_its_line(
+    tmp_path: Path, line: str, message: str
+) -> None:
     path = tmp_path / "plan.toml"
-    path.write_text('precision = "bf16"\n', encoding="utf-8")
-    with pytest.raises(BadInput, match=r"line 1: precision must be float32 or tf32, got 'bf16'"):
+    path.write_text(f"{line}\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=message):
         read_plan(path)
