@@ -10,6 +10,7 @@ from report.test_document_summary import image, result
 
 from pinprick.data.pictures import Unreadable
 from pinprick.errors import BadInput, NoAnswer, PinprickError, Stopped
+from pinprick.jobs.attack_group import RunOptions
 from pinprick.jobs.seeds import run_seeds
 
 
@@ -36,13 +37,17 @@ class Job:
         self.fails, self.raises, self.model = fails, raises, model
         self.error = error or NoAnswer("the service is down")
         self.ran: list[tuple[int, str]] = []
+        self.threads: list[int | None] = []
 
-    def __call__(self, seed: int, folder: Path) -> Done:
+    def __call__(self, run: RunOptions, folder: Path) -> Done:
+        seed = run.seed
+        self.threads.append(run.threads)
         self.ran.append((seed, folder.name))
         if seed == self.raises:
             raise self.error
         failed = seed == self.fails
         document = {**result(image(seed + 1), image(9), seed=seed), "complete": not failed}
+        document["threads"] = run.threads or 3  # as measured
         document["model"] = self.model or document["model"]
         folder.mkdir(exist_ok=True)
         (folder / "result.json").write_text(json.dumps(document))
@@ -63,6 +68,13 @@ def test_several_seeds_have_a_folder_each(tmp_path: Path) -> None:
     assert job.ran == [(0, "seed-0"), (2, "seed-2")]
     assert runs.summary.rows[0].mean_pixels.value == (5 + 6) / 2
     assert runs.failure is None
+
+
+def test_threads_are_measured_once_for_all_seeds(tmp_path: Path) -> None:
+    job, given = Job(), Job()
+    run_seeds([0, 1, 2], tmp_path / "out", "result.json", job)
+    run_seeds([0, 1], tmp_path / "given", "result.json", given, run=RunOptions(threads=2))
+    assert (job.threads, given.threads) == ([None, 3, 3], [2, 2])
 
 
 def test_a_failure_ends_the_run_and_what_was_found_is_summarised(tmp_path: Path) -> None:

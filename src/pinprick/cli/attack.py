@@ -1,7 +1,6 @@
 """``pinprick attack``: attack pictures, and show what it took to fool the model."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -120,30 +119,28 @@ def main(
         speed=check_speed(speed),
     )
 
-    def work(seed: int, folder: Path) -> "AttackOutcome":
-        nonlocal run
-        outcome = attack_pictures(
+    def work(run: RunOptions, folder: Path) -> "AttackOutcome":
+        return attack_pictures(
             built,
             model,
             source,
             folder,
-            run=replace(run, seed=seed),
+            run=run,
             start=start,
-            save=_save_file(save, seed if len(chosen_seeds) > 1 else None),
+            save=_save_file(save, run.seed if len(chosen_seeds) > 1 else None),
             figures=figures,
             resume=resume,
             device=device,
             trust=trust,
             progress=console,
         )
-        run = replace(run, threads=outcome.document["threads"])  # measured once for all seeds
-        return outcome
 
     runs = run_seeds(
         chosen_seeds,
         out,
         "result.json",
         work,
+        run=run,
         request=describe_request([built], model, source, run, start=start),
         resume=resume,
         progress=console,

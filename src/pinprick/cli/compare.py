@@ -1,7 +1,6 @@
 """``pinprick compare``: compare attacks on the same pictures."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -126,29 +125,27 @@ def main(
         speed=check_speed(speed),
     )
 
-    def work(seed: int, folder: Path) -> "CompareOutcome":
-        nonlocal run
-        outcome = compare_attacks(
+    def work(run: RunOptions, folder: Path) -> "CompareOutcome":
+        return compare_attacks(
             built,
             model,
             source,
             folder,
             judge=judge,
-            run=replace(run, seed=seed),
+            run=run,
             figures=figures,
             resume=resume,
             device=device,
             trust=trust,
             progress=console,
         )
-        run = replace(run, threads=outcome.document["threads"])  # measured once for all seeds
-        return outcome
 
     runs = run_seeds(
         chosen_seeds,
         out,
         "compare.json",
         work,
+        run=run,
         request=describe_request(built, model, source, run, judge=judge),
         resume=resume,
         progress=console,

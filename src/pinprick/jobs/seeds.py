@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pinprick.data.pictures import Unreadable
 from pinprick.errors import BadInput, PinprickError, Stopped
+from pinprick.jobs.attack_group import RunOptions
 from pinprick.jobs.output import as_json, open_out, write_json
 from pinprick.jobs.progress import Progress
 from pinprick.jobs.resume import check_not_stopped, read_finished
@@ -63,8 +64,9 @@ def run_seeds(
     seeds: Sequence[int],
     out: Path,
     document: str,
-    work: Callable[[int, Path], One],
+    work: Callable[[RunOptions, Path], One],
     *,
+    run: RunOptions | None = None,
     request: Mapping[str, Any] | None = None,
     resume: bool | None = None,
     progress: Progress | None = None,
@@ -77,14 +79,16 @@ def run_seeds(
         seeds: The seeds. With one seed its files go to ``out`` itself.
         out: The folder; with several seeds each has a folder in it, such as ``seed-0``.
         document: The name of the JSON file that a job writes to its folder.
-        work: Runs the job with a seed, in a folder.
+        work: Runs the job with options, in a folder.
+        run: The options of every seed. Where they leave the number of threads open, that of the
+            first seed holds for all.
         request: What the run is asked for, by ``describe_request``. A finished seed that was asked
             for something else is refused.
         resume: True reads seeds that have finished and goes on with the others. False starts again.
             None refuses where a run was stopped.
         progress: Receives a remark per seed, and one where all have finished.
     """
-    several, progress = len(seeds) > 1, progress or Progress()
+    several, progress, run = len(seeds) > 1, progress or Progress(), run or RunOptions()
     folders = {seed: out / f"seed-{seed}" if several else out for seed in seeds}
     finished: dict[int, dict[str, Any]] = {}
     if several:
@@ -111,12 +115,13 @@ def run_seeds(
         if several:
             progress.remark(f"seed {seed}, {len(documents) + 1} of {len(seeds)}")
         try:
-            outcome = work(seed, folder)
+            outcome = work(replace(run, seed=seed), folder)
         except (PinprickError, KeyboardInterrupt) as error:
             if not documents:
                 raise
             failure = _stopped(error, seed, out)
             break
+        run = replace(run, threads=outcome.document["threads"])
         _check_same_run(finished.values(), outcome.document, folder)
         outcomes.append(outcome)
         documents.append(outcome.document)
