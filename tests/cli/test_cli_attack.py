@@ -234,6 +234,9 @@ def test_limits_hold_for_every_attack(run: Run, picture: Path) -> None:
         assert (row["forwards"], row["backwards"] <= 2) == (3, True)
         assert (row["out_of_budget"], row["out_of_time"]) == (True, False)
         assert document["attack"]["limits"] == {"max_forwards": 3, "max_backwards": 2}
+        (row,) = json.loads(run(*arguments, "--max-passes", "3").out)["images"]
+        assert row["forwards"] + row["backwards"] == 3
+        assert row["out_of_budget"]
 
 
 def test_no_time_is_said_and_nothing_is_attacked(run: Run, picture: Path) -> None:

@@ -125,7 +125,8 @@ def test_limits_hold_for_each_attack(run: Run, picture: Path) -> None:
     document = json.loads(run(*arguments, "--max-forwards", "2", "--json").out)
     columns = document["images"][0]["attacks"]
     assert [column["forwards"] for column in columns] == [2, 2]
-    assert document["limits"] == {"max_forwards": 2, "max_backwards": None, "max_seconds": None}
+    assert document["limits"]["max_forwards"] == 2
+    assert document["limits"]["max_passes"] is None
     shell = run(*arguments, "--max-seconds", "0")
     assert "out of time: 0 of 2 cut short, 2 not attacked" in shell.out
 

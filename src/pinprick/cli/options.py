@@ -210,6 +210,15 @@ MaxBackwards = Annotated[
         help="Most backward passes per image.",
     ),
 ]
+MaxPasses = Annotated[
+    int | None,
+    typer.Option(
+        "--max-passes",
+        min=0,
+        metavar="COUNT",
+        help="Most forward and backward passes per image, added up.",
+    ),
+]
 MaxSeconds = Annotated[
     float | None,
     typer.Option(

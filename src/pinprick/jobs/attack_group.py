@@ -33,6 +33,7 @@ class RunOptions:
     batch_size: int | None = None
     max_forwards: int | None = None
     max_backwards: int | None = None
+    max_passes: int | None = None
     max_seconds: float | None = None
     trace: bool = False
     threads: int | None = None
@@ -42,6 +43,7 @@ class RunOptions:
         return {
             "max_forwards": self.max_forwards,
             "max_backwards": self.max_backwards,
+            "max_passes": self.max_passes,
             "max_seconds": self.max_seconds,
         }
 
@@ -106,11 +108,13 @@ def attack_group(
             attack.facts(),
             max_forwards=run.max_forwards,
             max_backwards=run.max_backwards,
+            max_passes=run.max_passes,
         ),
         start=start,
         trace=run.trace,
         max_forwards=run.max_forwards,
         max_backwards=run.max_backwards,
+        max_passes=run.max_passes,
         max_seconds=time_left,
         folder=folder,
         speed=run.speed if passes is None else passes,

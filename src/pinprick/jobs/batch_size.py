@@ -28,6 +28,7 @@ def choose_batch_size(
     *,
     max_forwards: int | None = None,
     max_backwards: int | None = None,
+    max_passes: int | None = None,
 ) -> int | None:
     """The batch size that was given, or one that suits the model and the passes of the attack.
 
@@ -41,6 +42,7 @@ def choose_batch_size(
         facts: The card of the attack under its settings.
         max_forwards: Limit of the run.
         max_backwards: Limit of the run.
+        max_passes: Limit of the run.
     """
     on_cpu = model.device is None or model.device.type == "cpu"
     if given is not None or not on_cpu:
@@ -49,8 +51,8 @@ def choose_batch_size(
         return 1
     if not isinstance(model.net, nn.Module) or model.sent is not None:
         return None
-    forwards = _least(facts.max_forwards, max_forwards)
-    backwards = _least(facts.max_backwards, max_backwards)
+    forwards = _least(facts.max_forwards, max_forwards, max_passes)
+    backwards = _least(facts.max_backwards, max_backwards, max_passes)
     operations = _count_operations(model.net, model, images[:1])
     if not operations:
         return None
