@@ -3,12 +3,9 @@
 Everything is a change from the clean image: d of the units, dz_k before and dh_k after the ReLUs of
 layer k. Neurons that no tile of the sub-problem reaches do not change, so they are left out.
 
-    max of a linear function c of d  =  sum over slots of the largest gain of a unit in the tile,
-                                        gain_u = sum over i in u of max(c_i low_i, c_i high_i)
-
-Slots with the same tile take the largest, the second largest, … gain. This is exact, so bounds of
-layer one are exact. Beyond, each ReLU lies between two lines over its bounds, and a linear function
-of a layer becomes one of d (CROWN, Zhang et al., NeurIPS 2018).
+Linear functions of d have exact bounds (ball.py), so those of layer one are exact. Beyond, each
+ReLU lies between two lines over its bounds, and a linear function of a layer becomes one of d
+(CROWN, Zhang et al., NeurIPS 2018).
 
 Rounding. A computed bound is a sum of products. Their absolute values add up to at most a small
 factor times m_k = |W_k| m_(k-1) + |b_k|, m_0 = 1: slopes are at most 1, changes and the values of
@@ -25,6 +22,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pinprick.bounds.affine_layers import AffineLayers
+from pinprick.bounds.ball import Ball
 from pinprick.bounds.subproblems import SubProblems
 from pinprick.bounds.tiles import Tiles, reached_neurons
 from pinprick.types import Allowed, Images, Labels
@@ -98,15 +96,15 @@ class RivalBounds:
 
     def __call__(self, problems: SubProblems) -> Bounded:
         problems = self._within_image(problems)
-        ball = _Ball.of(problems, self._tiles, self._low, self._high)
+        ball = Ball.of(problems, self._tiles, self._low, self._high)
         maps: list[Tensor] = []  # between the neurons of layer k - 1 and of layer k
         lines: list[_Lines] = []
         for layer, reach in enumerate(self._reach):
             neuron = _compact(reach[problems.tile].any(dim=1))
             rows = self._map(layer, neuron, lines, ball)
             room = self._room[layer][neuron]
-            most = _upper(rows, maps, lines, ball) + room
-            least = -_upper(-rows, maps, lines, ball) - room
+            least, most = _ends(rows, maps, lines, ball)
+            least, most = least - room, most + room
             before = self._hidden[layer][problems.image.unsqueeze(1), neuron]
             kept = _compact((before > 0) | (before + most > 0))
             neuron, before, most, least = (
@@ -158,83 +156,18 @@ class RivalBounds:
             high=torch.where(single, high, problems.high),
         )
 
-    def _map(self, layer: int, neuron: Tensor, lines: list[_Lines], ball: "_Ball") -> Tensor:
+    def _map(self, layer: int, neuron: Tensor, lines: list[_Lines], ball: Ball) -> Tensor:
         """The weights between these neurons and those of the layer before, or the units."""
         if layer == 0:
             return self._first[neuron.unsqueeze(2), ball.unit.unsqueeze(1)].flatten(2)
         return self._weights[layer - 1][neuron.unsqueeze(2), lines[-1].neuron.unsqueeze(1)]
 
-    def _straight(self, rivals: Tensor, ball: "_Ball") -> Tensor:
+    def _straight(self, rivals: Tensor, ball: Ball) -> Tensor:
         """The weights of rivals of a network without ReLUs."""
         planes = rivals[:, :, :-1].reshape(*rivals.shape[:2], self._channels, -1).transpose(2, 3)
         padded = F.pad(planes, (0, 0, 0, 1))
         at = ball.unit[:, None, :, None].expand(-1, padded.shape[1], -1, self._channels)
         return padded.gather(2, at).flatten(2)
-
-
-@dataclass(frozen=True, eq=False)
-class _Ball:
-    """The changes of sub-problems; linear functions have the shape (problem, row, slot and so on).
-
-    Attributes:
-        unit: Units of all tiles, slot by slot.
-        low, high: Limits of their values.
-        none: Where a tile has no more units.
-        rank: How many earlier slots have the same tile.
-        units: Units of an image.
-    """
-
-    unit: Int[Tensor, "problem slot_unit"]
-    low: Float[Tensor, "problem slot unit channel"]
-    high: Float[Tensor, "problem slot unit channel"]
-    none: Bool[Tensor, "problem slot unit"]
-    rank: Int[Tensor, "problem slot"]
-    units: int
-
-    @classmethod
-    def of(cls, problems: SubProblems, tiles: Tiles, low: Tensor, high: Tensor) -> "_Ball":
-        size = int(tiles.sizes[problems.tile].max())
-        unit = tiles.members[problems.tile][:, :, :size]
-        image = problems.image[:, None, None]
-        return cls(
-            unit=unit.flatten(1),
-            low=torch.maximum(low[image, unit], problems.low.unsqueeze(2)),
-            high=torch.minimum(high[image, unit], problems.high.unsqueeze(2)),
-            none=unit == tiles.units,
-            rank=problems.rank,
-            units=tiles.units,
-        )
-
-    def _gains(self, slopes: Tensor) -> Tensor:
-        """The most that each unit adds to linear functions, (problem, row, slot, unit)."""
-        wide = slopes.view(*slopes.shape[:2], *self.low.shape[1:])
-        gains = torch.maximum(wide * self.low.unsqueeze(1), wide * self.high.unsqueeze(1))
-        return gains.sum(dim=4).masked_fill(self.none.unsqueeze(1), -torch.inf)
-
-    def _ranked(self, gains: Tensor) -> tuple[Tensor, Tensor]:
-        """The gain of each slot and its unit, the better units for the earlier slots of a tile."""
-        if gains.shape[2] == 1:
-            return gains.max(dim=3)
-        top = gains.topk(min(gains.shape[2], gains.shape[3]), dim=3)
-        at = self.rank[:, None, :, None].expand(*gains.shape[:3], 1)
-        return top.values.gather(3, at).squeeze(3), top.indices.gather(3, at).squeeze(3)
-
-    def most(self, slopes: Tensor) -> Tensor:
-        """The maximum of linear functions, (problem, row)."""
-        return self._ranked(self._gains(slopes))[0].sum(dim=2)
-
-    def best(self, slopes: Tensor) -> tuple[Tensor, Tensor]:
-        """Where one linear function per sub-problem is largest, and its spread per value."""
-        at = self._ranked(self._gains(slopes.unsqueeze(1)))[1].squeeze(1)
-        wide = slopes.view(self.low.shape)
-        at = at[:, :, None, None].expand(-1, -1, 1, wide.shape[3])
-        wide, low, high = (each.gather(2, at).squeeze(2) for each in (wide, self.low, self.high))
-        unit = self.unit.view(self.none.shape).gather(2, at[:, :, :, 0])
-        change = low.new_zeros(len(low), self.units + 1, low.shape[2])
-        values = torch.where(wide > 0, high, low)
-        change.scatter_(1, unit.expand(-1, -1, low.shape[2]), values)
-        spread = (high - low) * (wide.abs() + wide.abs().amax(dim=(1, 2), keepdim=True) / 8 + 1e-9)
-        return change[:, :-1].transpose(1, 2), spread
 
 
 def _compact(mask: Bool[Tensor, "problem neuron"]) -> Int[Tensor, "problem kept"]:
@@ -262,10 +195,37 @@ def _lines(neuron: Tensor, before: Tensor, least: Tensor, most: Tensor) -> _Line
     )
 
 
-def _upper(rows: Tensor, maps: list[Tensor], lines: list[_Lines], ball: _Ball) -> Tensor:
-    """Upper bounds of linear functions of the last of ``lines``, or of the units."""
-    slopes, at_zero = _to_units(rows, maps, lines)
-    return ball.most(slopes) + at_zero
+def _ends(
+    rows: Tensor, maps: list[Tensor], lines: list[_Lines], ball: Ball
+) -> tuple[Tensor, Tensor]:
+    """Lower and upper bounds of linear functions of the last of ``lines``, or of the units."""
+    count = rows.shape[1]
+    if lines and count > maps[-1].shape[2]:
+        both, at_zero = _through_map(rows, maps[-1], lines[-1])
+        maps, lines = maps[:-1], lines[:-1]
+    else:
+        both, at_zero = torch.cat((rows, -rows), dim=1), rows.new_zeros(len(rows), 2 * count)
+    slopes, more = _to_units(both, maps, lines)
+    bounds = ball.most(slopes) + at_zero + more
+    return -bounds[:, count:], bounds[:, :count]
+
+
+def _through_map(rows: Tensor, weight: Tensor, line: _Lines) -> tuple[Tensor, Tensor]:
+    """As ``_to_units`` for ``rows`` and ``-rows`` and one layer; faster if there are many rows.
+
+    The lines are multiplied into the map, which is smaller than the rows.
+    """
+    sides = ((line.above, line.above_at_zero), (line.below, line.below_at_zero))
+    parts = [
+        part
+        for slope, at_zero in sides
+        for part in (slope.unsqueeze(2) * weight, at_zero.unsqueeze(2))
+    ]
+    across = torch.cat(parts, dim=2)
+    up_above, up_below = (rows.clamp(min=0) @ across).chunk(2, dim=2)
+    down_above, down_below = (rows.clamp(max=0) @ across).chunk(2, dim=2)
+    both = torch.cat((up_above + down_below, -(up_below + down_above)), dim=1)
+    return both[:, :, :-1], both[:, :, -1]
 
 
 def _to_units(rows: Tensor, maps: list[Tensor], lines: list[_Lines]) -> tuple[Tensor, Tensor]:
