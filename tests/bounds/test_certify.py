@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+import pinprick.bounds.certify as search
 from bounds.small_networks import fewest_by_trying, small_images, small_network
 from pinprick import BadInput, Classifier, Goal, build, run_attack
 from pinprick.bounds.affine_layers import AffineLayers
-from pinprick.bounds.certify import SLACK, certify
+from pinprick.bounds.certify import SLACK, Decision, certify
 from pinprick.bounds.proof import Status
 from pinprick.bounds.read_network import read_network
 from pinprick.bounds.rival_bounds import RivalBounds
@@ -230,6 +231,55 @@ def test_bounds_of_a_linear_network_are_the_largest_gains() -> None:
     assert found.upper.tolist() == [3.0]
     assert found.status == (Status.OPTIMAL,)
     assert found.words == ("refuted",)
+
+
+# decisions as they come
+
+
+def test_every_decision_is_told_once_and_agrees_with_the_certificate() -> None:
+    model = small_cnn(3)
+    images = small_images(12, (1, 6, 5), seed=3)
+    labels = answers(model, images)
+    result = run_attack(build({"name": "greedy"}), model, images, labels)
+    told: list[Decision] = []
+    found = certify(model, images, labels, t=2, attacked=result, decided=told.append)
+    assert len({(each.image, each.t) for each in told}) == len(told)
+    for row in range(len(images)):
+        certified = [each.t for each in told if each.image == row and each.certified]
+        refuted = [each.t for each in told if each.image == row and not each.certified]
+        assert certified == list(range(1, int(found.certified[row]) + 1))
+        assert refuted == [t for t in (1, 2) if found.lower[row] == found.upper[row] == t]
+    assert {each.certified for each in told} == {True, False}
+
+
+def test_images_that_take_few_subproblems_are_decided_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "_ROOM_CPU", 1)  # one sub-problem at a time
+    model = small_cnn(3)
+    images = small_images(12, (1, 6, 5), seed=3)[[3, 6]]
+    told: list[Decision] = []
+    certify(model, images, answers(model, images), t=2, decided=told.append)
+    first = {each.image: each.nodes for each in told if each.t == 1}
+    taken = [each.nodes - first[each.image] for each in told if each.t == 2]
+    assert len(taken) == 2
+    starts = 3  # pairs of the two largest tiles
+    for earlier, later in combinations(taken, 2):
+        assert earlier <= 2 * max(later, starts) + 1
+
+
+def test_what_is_decided_before_the_search_stops_is_told() -> None:
+    model = small_cnn(3)
+    images = small_images(5, (1, 6, 5), seed=3)
+    told: list[Decision] = []
+
+    def stop(decision: Decision) -> None:
+        told.append(decision)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        certify(model, images, answers(model, images), t=2, decided=stop)
+    assert len(told) == 1
 
 
 # what is said about special cases

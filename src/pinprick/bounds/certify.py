@@ -7,7 +7,7 @@ The change at which a bound is reached is tried on the network, so t may also be
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,13 +26,32 @@ from pinprick.metrics.unit import Unit, check_unit
 from pinprick.model import Classifier, Model, as_classifier
 from pinprick.parts.units import Units
 from pinprick.result import AttackResult
-from pinprick.types import Counts, Images, PerImage
+from pinprick.types import Counts, Images, Mask, PerImage
 
 SLACK = 1e-4  # logits by which certified images keep their label: room for float32 networks
 
 MOST_RELUS = 8192  # most ReLUs of a network
 _TILE = 16  # units of the largest tiles
 _ROOM_CPU, _ROOM_GPU = 1 << 28, 1 << 34  # bytes for the matrices of a batch
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One answer of a search that goes on.
+
+    Attributes:
+        image: The index of the image.
+        t: Units that may change.
+        certified: Whether no change of so many units fools; otherwise one is known that does.
+        nodes: Sub-problems of this image so far.
+        seconds: Time since the start of the search.
+    """
+
+    image: int
+    t: int
+    certified: bool
+    nodes: int
+    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +97,7 @@ def certify(
     attacked: AttackResult | None = None,
     seconds: float = 60.0,
     nodes: int = 1_000_000,
-    progress: Callable[[int, int, int], None] | None = None,
+    decided: Callable[[Decision], None] | None = None,
 ) -> Certificate:
     """Prove for each image that no change of at most ``t`` units fools the network.
 
@@ -96,7 +115,8 @@ def certify(
         attacked: The result of an attack on the same images; what it found needs no search.
         seconds: Time limit for all images together. What is not proved by then is undecided.
         nodes: Most sub-problems per image and number of units.
-        progress: Called with the number of units, the images that are decided, and all of them.
+        decided: Called for each image and number of units as soon as it is decided. Images that
+            take few sub-problems come first.
     """
     start = time.monotonic()
     check_unit(unit)
@@ -112,7 +132,9 @@ def certify(
         search.take(attacked, task)
     first = search.upper.clone()
     for changes in range(1, t + 1):
-        search.run(changes, start + seconds, nodes, progress)
+        for decision in search.run(changes, start, seconds, nodes):
+            if decided is not None:
+                decided(decision)
     certificate = search.certificate(t, None if attacked is None else first, start)
     wrong = list(wrong_claims(certificate.to("cpu"), search.judge))
     if wrong:
@@ -166,56 +188,77 @@ class _Search:
         self._offer(torch.arange(len(adv), device=adv.device), adv)
 
     def _offer(self, rows: Tensor, adv: Images) -> None:
-        """Keep images that fool with fewer units than what is known."""
-        if not len(rows):
-            return
+        """Keep images that fool with fewer units than what is known, at most one per image."""
         counts = self._units.changed(adv, self._images[rows]).sum(dim=1).double()
-        fools = self.judge.fools(adv.cpu(), self._goal[rows].to("cpu")).tolist()
-        found = zip(rows.tolist(), counts.tolist(), fools, strict=True)
-        for number, (row, count, fooled) in enumerate(found):
-            if fooled and count < float(self.upper[row]):
-                self.upper[row], self._best[row] = count, adv[number]
+        fewer = counts < self.upper[rows]
+        rows, adv, counts = rows[fewer], adv[fewer], counts[fewer]
+        total = max(1, len(rows))
+        key = counts.long() * total + torch.arange(len(rows), device=rows.device)
+        none = torch.iinfo(torch.long).max
+        best = torch.full_like(self._nodes, none).scatter_reduce(0, rows, key, "amin")
+        best = best[best < none] % total
+        rows, adv, counts = rows[best], adv[best], counts[best]
+        if len(rows):
+            fools = self.judge.fools(adv.cpu(), self._goal[rows].to("cpu")).to(rows.device)
+            self.upper[rows[fools]], self._best[rows[fools]] = counts[fools], adv[fools]
 
-    def run(
-        self,
-        changes: int,
-        deadline: float,
-        nodes: int,
-        progress: Callable[[int, int, int], None] | None,
-    ) -> None:
-        """Try to certify so many changes, where one fewer is certified and no image fools."""
-        asked = (self.lower == changes) & (self.upper > changes) & (self._margin > SLACK)
-        nothing_more = asked & (self._free_units < changes)
-        self.lower[nothing_more] = torch.inf
-        waiting = (asked & ~nothing_more).nonzero().squeeze(1)
-        queue = waiting[self._margin[waiting].argsort()].tolist()  # the easiest are done first
-        total, left = len(queue), set(queue)
+    def run(self, changes: int, start: float, seconds: float, nodes: int) -> Iterator[Decision]:
+        """Try to certify so many changes, where one fewer is certified and no image fools.
+
+        An image waits once it has taken its share of sub-problems. The shares double as soon as all
+        images wait, so that easy images are decided first.
+        """
+        asked = (self.lower == changes) & (self.upper >= changes) & (self._margin > SLACK)
+        self.lower[asked & (self._free_units < changes)] = torch.inf
+        waiting = asked & (self.upper > changes) & (self._free_units >= changes)
+        queue = self._hardest_first(waiting)
+        left = set(
+            ((self.lower >= changes) & (self.upper >= changes)).nonzero().squeeze(1).tolist()
+        )
+        unproved, seen = waiting.long(), torch.zeros_like(self._nodes)
         work: list[SubProblems] = []
-        unproved, seen = torch.zeros_like(self._nodes), torch.zeros_like(self._nodes)
+        late: list[SubProblems] = []
+        share = 0
         room = _ROOM_CPU if self._images.device.type == "cpu" else _ROOM_GPU
         batch_size = self._bounds.batch_size(changes, room)
-        while (queue or work) and time.monotonic() < deadline:
+        while True:
+            for image, certified in self._decided(left, changes, unproved == 0):
+                left.remove(image)
+                taken = int(self._nodes[image]) + int(seen[image])
+                yield Decision(image, changes, certified, taken, time.monotonic() - start)
+            if not (queue or work or late) or time.monotonic() > start + seconds:
+                break
             while queue and sum(map(len, work)) < batch_size:
                 image = queue.pop()
                 work.append(
                     all_subproblems(image, changes, self._tiles, self._free, self._channels)
                 )
                 unproved[image] = len(work[-1])
-            batch = _take_batch(work, batch_size)
-            batch = batch[(self.upper[batch.image] > changes) & (seen[batch.image] < nodes)]
-            if len(batch):
+                share = max(share, 2 * len(work[-1]))
+            if not work:
+                work, late, share = late, [], 2 * share
+            asking = (self.upper > changes) & (seen < nodes)
+            batch = _take_batch(work, late, batch_size, asking, seen >= share)
+            if batch is not None:
                 parts = self._step(batch)
                 work.append(parts)
                 _count(seen, batch, 1)
                 _count(unproved, batch, -1)
                 _count(unproved, parts, 1)
-            done = (unproved == 0).tolist()
-            proved = [image for image in left.difference(queue) if done[image]]
-            self.lower[proved] = changes + 1.0
-            left.difference_update(proved)
-            if progress is not None:
-                progress(changes, total - len(left), total)
         self._nodes += seen
+
+    def _hardest_first(self, chosen: Mask) -> list[int]:
+        """Images by the sub-problems that they took for fewer changes, then by their margin."""
+        nodes, margin = self._nodes.tolist(), self._margin.tolist()
+        rows: list[int] = chosen.nonzero().squeeze(1).tolist()
+        return sorted(rows, key=lambda row: (-nodes[row], margin[row]))
+
+    def _decided(self, left: set[int], changes: int, proved: Mask) -> list[tuple[int, bool]]:
+        """The images that are decided now, and whether they are certified."""
+        proved &= (self.lower == changes) & (self.upper > changes) & (self._margin > SLACK)
+        self.lower[proved] = changes + 1.0
+        certified, fooled = (self.lower > changes).tolist(), (self.upper <= changes).tolist()
+        return [(row, certified[row]) for row in sorted(left) if certified[row] or fooled[row]]
 
     def _step(self, batch: SubProblems) -> SubProblems:
         """Bound a batch, try what is not proved as an attack, and split it."""
@@ -250,17 +293,28 @@ class _Search:
         )
 
 
-def _take_batch(work: list[SubProblems], size: int) -> SubProblems:
-    """The last sub-problems of the work list, which are removed from it."""
+def _take_batch(
+    work: list[SubProblems], late: list[SubProblems], size: int, asked: Mask, wait: Mask
+) -> SubProblems | None:
+    """The last sub-problems of the work list, which are removed from it.
+
+    Those of images that are not asked about are dropped; those of images that wait become late.
+    """
     parts: list[SubProblems] = []
     while work and size:
         last = work.pop()
+        last = last[asked[last.image]]
+        later = wait[last.image]
+        if bool(later.any()):
+            late.append(last[later])
+            last = last[~later]
         if len(last) > size:
             work.append(last[: len(last) - size])
             last = last[len(last) - size :]
-        parts.append(last)
-        size -= len(last)
-    return SubProblems.join(parts[::-1])
+        if len(last):
+            parts.append(last)
+            size -= len(last)
+    return SubProblems.join(parts[::-1]) if parts else None
 
 
 def _count(counts: Counts, problems: SubProblems, by: int) -> None:

@@ -116,7 +116,7 @@ class RivalBounds:
                     (least, 0.0),
                 )
             )
-            maps.append(self._map(layer, neuron, lines, ball))
+            maps.append(_choose(rows, kept))
             lines.append(_lines(neuron, before, least, most))
         rivals = self._rivals[problems.image]
         if lines:
@@ -178,6 +178,14 @@ def _compact(mask: Bool[Tensor, "problem neuron"]) -> Int[Tensor, "problem kept"
     index = torch.full((len(mask), most), mask.shape[1], device=mask.device)
     index[problem, position] = neuron
     return index
+
+
+def _choose(rows: Tensor, kept: Int[Tensor, "problem kept"]) -> Tensor:
+    """These rows of each sub-problem; no function uses the rows that stand for none."""
+    count = rows.shape[1]
+    first = count * torch.arange(len(rows), device=rows.device).unsqueeze(1)
+    flat = (kept.clamp(max=count - 1) + first).flatten()
+    return rows.flatten(0, 1).index_select(0, flat).view(*kept.shape, rows.shape[2])
 
 
 def _lines(neuron: Tensor, before: Tensor, least: Tensor, most: Tensor) -> _Lines:

@@ -7,8 +7,9 @@ sub-problem of ``all_subproblems``, and in one of the parts that ``split`` makes
 """
 
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement
+from itertools import chain, combinations_with_replacement
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -55,17 +56,12 @@ def all_subproblems(
         free: Units that may change per image and tile.
         channels: Values per unit.
     """
-    counts = free[image, tiles.starts].tolist()
-    starts = [tile for tile, count in zip(tiles.starts.tolist(), counts, strict=True) if count]
-    room = {tile: free for tile, free in zip(tiles.starts.tolist(), counts, strict=True) if free}
-    chosen = [
-        each
-        for each in combinations_with_replacement(starts, changes)
-        if changes == 1 or all(each.count(tile) <= room[tile] for tile in set(each))
-    ]
-    tile = torch.tensor(chosen, device=free.device).view(-1, changes)
+    choices = combinations_with_replacement(tiles.starts.tolist(), changes)
+    chosen = np.fromiter(chain.from_iterable(choices), dtype=np.int64).reshape(-1, changes)
+    tile = torch.from_numpy(chosen).to(free.device)
     one = torch.ones((*tile.shape, channels), dtype=torch.float64, device=free.device)
-    return SubProblems(torch.full_like(tile[:, 0], image), tile, -one, one)
+    problems = SubProblems(torch.full_like(tile[:, 0], image), tile, -one, one)
+    return problems[(problems.rank < free[image, tile]).all(dim=1)]
 
 
 def split(

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from pinprick.bounds.affine_layers import AffineLayers
 
+_AT_ONCE = 256  # tiles whose neurons are gathered together, to limit memory
+
 _Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]  # planes, rows, columns
 
 
@@ -108,6 +110,6 @@ def reached_neurons(layers: AffineLayers, tiles: Tiles) -> list[Tensor]:
             connected = (layers.weights[number] != 0).float()
             per_unit = (per_unit.float() @ connected.T) > 0
         padded = torch.cat((per_unit, torch.zeros_like(per_unit[:1])))
-        reach = torch.stack([padded[each].any(dim=0) for each in tiles.members])
-        found.append(reach)
+        some = tiles.members.split(_AT_ONCE)
+        found.append(torch.cat([padded[each].any(dim=1) for each in some]))
     return found
