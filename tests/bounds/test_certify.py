@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import pinprick.bounds.certify as search
-from bounds.small_networks import fewest_by_trying, small_images, small_network
+from bounds.small_networks import fewest_by_trying, other_classes, small_images, small_network
 from pinprick import BadInput, Classifier, Goal, build, run_attack
 from pinprick.bounds.affine_layers import AffineLayers
 from pinprick.bounds.certify import SLACK, Decision, certify
@@ -83,6 +83,45 @@ def test_a_mask_is_kept_to() -> None:
         fewest = fewest_by_trying(net, image, goal, "elements", allowed[0])
         assert found.lower[row] <= fewest <= found.upper[row]
     assert not ((found.adversarial != images) & ~allowed).any()
+
+
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+@pytest.mark.parametrize("seed", range(3))
+def test_targeted_bounds_agree_with_trying_everything(seed: int, unit: Unit) -> None:
+    net = small_network(8, 5, 4, 4, seed=seed)
+    images = small_images(3, (2, 2, 2), seed=seed + 20)
+    labels, targets = answers(net, images), other_classes(net, images)
+    found = certify(net, images, labels, targets=targets, t=3, unit=unit, nodes=3000)
+    assert found.goal.targets is not None
+    for row, image in enumerate(images):
+        goal = Goal(labels[row : row + 1], targets[row : row + 1])
+        fewest = fewest_by_trying(net, image, goal, unit)
+        assert found.lower[row] <= fewest <= found.upper[row]
+        if found.words[row] == "refuted":
+            assert found.lower[row] == fewest
+    assert "refuted" in found.words
+
+
+def test_one_target_is_no_easier_to_reach_than_any_class() -> None:
+    model = small_cnn(3)
+    images = small_images(8, (1, 6, 5), seed=3)
+    labels = answers(model, images)
+    every = certify(model, images, labels, t=2)
+    towards = [certify(model, images, labels, targets=(labels + step) % 3, t=2) for step in (1, 2)]
+    decided = torch.ones_like(labels, dtype=torch.bool)
+    for each in (every, *towards):
+        decided &= torch.tensor([words != "undecided" for words in each.words])
+    nearest = torch.minimum(towards[0].lower, towards[1].lower)
+    assert nearest[decided].tolist() == every.lower[decided].tolist()
+    assert int(decided.sum()) >= 4
+    assert (towards[0].lower > every.lower).any()
+
+
+def test_an_image_of_the_target_class_is_already_fooled() -> None:
+    found = certify(
+        constant_network(), torch.rand(2, 1, 2, 2), torch.tensor([1, 0]), targets=[0, 1]
+    )
+    assert found.words == ("already fooled", "all certified")
 
 
 @pytest.mark.parametrize(
@@ -162,24 +201,29 @@ def test_the_values_of_single_units_are_halved_where_they_matter_most() -> None:
 
 
 @settings(max_examples=12)
-@given(st.integers(0, 50), st.integers(1, 3), st.sampled_from(["elements", "pixels"]))
-def test_bounds_hold_for_changes_of_the_subproblem(seed: int, changes: int, unit: Unit) -> None:
+@given(
+    st.integers(0, 50), st.integers(1, 3), st.sampled_from(["elements", "pixels"]), st.booleans()
+)
+def test_bounds_hold_for_changes_of_the_subproblem(
+    seed: int, changes: int, unit: Unit, targeted: bool
+) -> None:
     model = small_cnn(seed % 5, channels=2)
     images = small_images(2, (2, 6, 5), seed=seed)
     labels = answers(model, images)
+    goal = Goal(labels, (labels + 1 + seed % 2) % 3 if targeted else None)
     generator = torch.Generator().manual_seed(seed)
     may = torch.rand(images.shape, generator=generator) < 0.8
     tiles = tiles_of(images, unit)
     channels = 1 if unit == "elements" else 2
     free = tiles.free((may if unit == "elements" else may.any(dim=1)).flatten(1))
     layers = AffineLayers.of(read_network(model, images), CPU)
-    bounds = RivalBounds(layers, tiles, images, labels, may)
+    bounds = RivalBounds(layers, tiles, images, goal, may)
     problems = all_subproblems(1, changes, tiles, free, channels)
     for _ in range(5):
         rows = torch.randperm(len(problems), generator=generator)[:3]
         bounded = bounds(problems[rows])
         for row in range(len(rows)):
-            ahead = _drawn(layers, images, labels, may, bounded.problems[row : row + 1], tiles)
+            ahead = _drawn(layers, images, goal, may, bounded.problems[row : row + 1], tiles)
             assert float(ahead) <= float(bounded.ahead[row]) + 1e-9
         spread = torch.rand(bounded.spread.shape, generator=generator).double()
         problems = split(bounded.problems, tiles, free, spread)
@@ -188,12 +232,12 @@ def test_bounds_hold_for_changes_of_the_subproblem(seed: int, changes: int, unit
 def _drawn(
     layers: AffineLayers,
     images: Tensor,
-    labels: Tensor,
+    goal: Goal,
     may: Tensor,
     problem: SubProblems,
     tiles: Tiles,
 ) -> Tensor:
-    """The largest lead of a rival over random changes of a sub-problem, many at its ends."""
+    """How far random changes of a sub-problem get, many at its ends: the negative margin."""
     generator = torch.Generator().manual_seed(0)
     image, count = int(problem.image), 100
     channels = problem.low.shape[2]
@@ -213,10 +257,7 @@ def _drawn(
         share = (torch.rand((count, channels), generator=generator) * 2 - 0.5).clamp(0, 1)
         change[rows, :, unit] = low + share * (high - low)
     logits = layers.logits((clean + change).view(count, *images.shape[1:]))
-    label = int(labels[image])
-    others = logits.clone()
-    others[:, label] = -torch.inf
-    return (others.amax(dim=1) - logits[:, label]).max()
+    return -goal[torch.full((count,), image)].margin(logits).min()
 
 
 def test_bounds_of_a_linear_network_are_the_largest_gains() -> None:
@@ -370,6 +411,12 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any], message: str) -> None
 def test_labels_beyond_the_classes_are_refused() -> None:
     with pytest.raises(BadInput, match="has 3 classes, got labels from 7 to 7"):
         certify(small_network(4, 5, 3), torch.rand(1, 1, 2, 2), torch.tensor([7]))
+
+
+def test_targets_beyond_the_classes_are_refused() -> None:
+    image, label = torch.rand(1, 1, 2, 2), torch.tensor([0])
+    with pytest.raises(BadInput, match="has 3 classes, got targets from 5 to 5"):
+        certify(small_network(4, 5, 3), image, label, targets=[5])
 
 
 def test_networks_of_another_kind_are_refused() -> None:

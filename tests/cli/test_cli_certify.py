@@ -31,6 +31,13 @@ def test_a_wrong_label_is_already_fooled(run: Run, picture: Path) -> None:
     assert "already fooled" in shell.out
 
 
+def test_with_a_target_other_classes_do_not_fool(run: Run, picture: Path) -> None:
+    options = (*MODEL, "--label", "red", "--target", "blue", "--json")
+    (image,) = json.loads(run("certify", picture, *options).out)["images"]
+    assert (image["label"], image["target"]) == (0, 2)
+    assert image["certified"] == 1
+
+
 def test_a_network_of_another_kind_is_one_clear_line(run: Run, picture: Path) -> None:
     shell = run("certify", picture, "--model", "cli_test_models:soft")
     assert shell.status == 2

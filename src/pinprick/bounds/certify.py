@@ -68,7 +68,7 @@ class Certificate(Proof):
 
     @property
     def certified(self) -> PerImage:
-        """No change of at most so many units fools; -1 where the clean image is misclassified."""
+        """No change of at most so many units fools; -1 where the clean image already does."""
         return self.lower - 1
 
     @property
@@ -93,6 +93,7 @@ def certify(
     *,
     t: int = 1,
     unit: Unit = "pixels",
+    targets: Any = None,
     allowed: Any = None,
     attacked: AttackResult | None = None,
     seconds: float = 60.0,
@@ -111,6 +112,8 @@ def certify(
         labels: Their labels.
         t: Most units to try. The numbers from 1 on are tried in turn.
         unit: Whether "pixels" or "elements" are counted.
+        targets: Classes to reach, one per image; an image fools only if it reaches its own. Without
+            them, every other class than the label will do.
         allowed: Where values may change, as for ``run_attack``; everywhere by default.
         attacked: The result of an attack on the same images; what it found needs no search.
         seconds: Time limit for all images together. What is not proved by then is undecided.
@@ -126,7 +129,7 @@ def certify(
     if not number or not seconds > 0:
         raise BadInput(f"seconds must be a number above 0, got {seconds!r}")
     classifier = as_classifier(model)
-    task = take_in(images, labels, None, allowed, None, None, None, None)
+    task = take_in(images, labels, targets, allowed, None, None, None, None)
     search = _Search(classifier, task, unit)
     if attacked is not None:
         search.take(attacked, task)
@@ -151,11 +154,14 @@ class _Search:
         self.judge = Judge(model)
         network = read_network(model, self._images, most_relus=MOST_RELUS, reader="the certificate")
         self._layers = AffineLayers.of(network, device)
-        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self._layers.classes:
-            raise BadInput(
-                f"{model.name} has {self._layers.classes} classes, got labels from "
-                f"{int(labels.min())} to {int(labels.max())}"
-            )
+        for what, classes in (("labels", labels), ("targets", task.goal.targets)):
+            if classes is not None and len(classes):
+                low, high = int(classes.min()), int(classes.max())
+                if not 0 <= low <= high < self._layers.classes:
+                    raise BadInput(
+                        f"{model.name} has {self._layers.classes} classes, got {what} from "
+                        f"{low} to {high}"
+                    )
         self._units = Units(unit)
         everywhere = torch.ones_like(self._images, dtype=torch.bool)
         may_change = everywhere if task.allowed is None else task.allowed
@@ -165,7 +171,7 @@ class _Search:
         self._tiles = make_tiles((planes, height, width), _TILE, device)
         free = self._units.largest(may_change)
         self._free, self._free_units = self._tiles.free(free), free.sum(dim=1)
-        self._bounds = RivalBounds(self._layers, self._tiles, self._images, labels, may_change)
+        self._bounds = RivalBounds(self._layers, self._tiles, self._images, self._goal, may_change)
         logits = self._layers.logits(self._images)
         self._margin = self._goal.margin(logits)
         wrong = self._goal.met(logits) | ~self._keeps_label()

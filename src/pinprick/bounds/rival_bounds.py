@@ -1,5 +1,8 @@
 """Upper bounds on how far a rival class gets ahead of the label within a sub-problem.
 
+With a target, every class but the target is one that the target has to get ahead of. A single class
+that it does not get ahead of is enough for a proof.
+
 Everything is a change from the clean image: d of the units, dz_k before and dh_k after the ReLUs of
 layer k. Neurons that no tile of the sub-problem reaches do not change, so they are left out.
 
@@ -25,7 +28,8 @@ from pinprick.bounds.affine_layers import AffineLayers
 from pinprick.bounds.ball import Ball
 from pinprick.bounds.subproblems import SubProblems
 from pinprick.bounds.tiles import Tiles, reached_neurons
-from pinprick.types import Allowed, Images, Labels
+from pinprick.goal import Goal
+from pinprick.types import Allowed, Images
 
 _UNIT_ROUNDOFF = 2.0**-53
 
@@ -54,7 +58,8 @@ class Bounded:
     Attributes:
         problems: The sub-problems, with their values limited to those of the image.
         ahead: Upper bound of the rival's logit minus the label's, for the rival with the largest.
-        change: The change at which the linear bound of that rival is reached, a guess at an attack.
+            With a target, that of the target's logit minus another one's, for the smallest.
+        change: The change at which that linear bound is reached, a guess at an attack.
         spread: How far the linear bound moves with each value of that change.
     """
 
@@ -72,7 +77,7 @@ class RivalBounds:
         layers: AffineLayers,
         tiles: Tiles,
         images: Images,
-        labels: Labels,
+        goal: Goal,
         may_change: Allowed,
     ) -> None:
         self._tiles = tiles
@@ -87,12 +92,16 @@ class RivalBounds:
         self._weights = [F.pad(each, (0, 1, 0, 1)) for each in layers.weights[1:-1]]
         self._reach = reached_neurons(layers, tiles)
         *self._room, last = _room_for_rounding(layers)
-        others = torch.arange(layers.classes, device=labels.device).expand(len(labels), -1)
-        others = others[others != labels.unsqueeze(1)].view(len(labels), layers.classes - 1)
+        self._targeted = goal.targets is not None
+        own = goal.labels if goal.targets is None else goal.targets
+        others = torch.arange(layers.classes, device=own.device).expand(len(own), -1)
+        others = others[others != own.unsqueeze(1)].view(len(own), layers.classes - 1)
         weight = F.pad(layers.weights[-1], (0, 1))
-        self._rivals = weight[others] - weight[labels].unsqueeze(1)
-        ahead = logits.gather(1, others) - logits.gather(1, labels.unsqueeze(1))
-        self._ahead = ahead + last[others] + last[labels].unsqueeze(1)
+        rivals = weight[others] - weight[own].unsqueeze(1)
+        ahead = logits.gather(1, others) - logits.gather(1, own.unsqueeze(1))
+        room = last[others] + last[own].unsqueeze(1)
+        self._rivals = -rivals if self._targeted else rivals
+        self._ahead = (-ahead if self._targeted else ahead) + room
 
     def __call__(self, problems: SubProblems) -> Bounded:
         problems = self._within_image(problems)
@@ -126,7 +135,8 @@ class RivalBounds:
             rivals = self._straight(rivals, ball)
         slopes, at_zero = _to_units(rivals, maps, lines)
         ahead = ball.most(slopes) + at_zero
-        ahead, rival = (ahead + self._ahead[problems.image]).max(dim=1)
+        ahead = ahead + self._ahead[problems.image]
+        ahead, rival = ahead.min(dim=1) if self._targeted else ahead.max(dim=1)
         rows = torch.arange(len(rival), device=rival.device)
         return Bounded(problems, ahead, *ball.best(slopes[rows, rival]))
 

@@ -16,6 +16,7 @@ def main(
     limit: options.Limit = None,
     label: options.Labels = None,
     labels_by_number: options.LabelsByNumber = False,
+    target: options.Target = None,
     mask: options.Mask = None,
     t: Annotated[
         int, typer.Option("-t", "--changes", min=1, metavar="COUNT", help="Most changes to try.")
@@ -43,14 +44,15 @@ def main(
 
     One line per picture. `certified`: no change of at most so many pixels fools. `known to fool`:
     fewest pixels with which an image that fools was found on the way. `refuted`: one more than
-    certified fools. `undecided`: the limits of time or sub-problems were too low.
+    certified fools. `undecided`: the limits of time or sub-problems were too low. With --target,
+    only images of the target class fool.
     """
     from pinprick.jobs.certify import certify_pictures
 
     outcome = certify_pictures(
         model,
         options.read_source(
-            images, data, root, limit, label, mask=mask, by_number=labels_by_number
+            images, data, root, limit, label, target, mask=mask, by_number=labels_by_number
         ),
         t=t,
         unit=unit,

@@ -5,7 +5,6 @@ from typing import Any
 
 from pinprick.bounds.certify import Certificate, certify
 from pinprick.data.pictures import PictureRecord, Unreadable
-from pinprick.errors import BadInput
 from pinprick.jobs.device import load_on_device
 from pinprick.jobs.pictures import PictureSource, choose_data, list_unreadable, read_all
 from pinprick.jobs.progress import Progress
@@ -30,16 +29,18 @@ class CertifyOutcome:
     def plain(self) -> dict[str, Any]:
         """As JSON can hold it; infinite numbers are null."""
         found = self.certificate
+        targets = found.goal.targets
         columns = zip(
             (record.name for record in self.records),
             found.goal.labels.tolist(),
+            [None] * len(found) if targets is None else targets.tolist(),
             map(finite_count, found.certified.tolist()),
             map(finite_count, found.upper.tolist()),
             found.words,
             found.nodes.tolist(),
             strict=True,
         )
-        names = ("picture", "label", "certified", "fewest_known", "outcome", "nodes")
+        names = ("picture", "label", "target", "certified", "fewest_known", "outcome", "nodes")
         return {
             "model": found.model,
             "unit": found.unit,
@@ -76,8 +77,6 @@ def certify_pictures(
         progress: Receives remarks.
     """
     counted = check_unit(unit)
-    if source.target is not None:
-        raise BadInput("a certificate is about any other class; leave out the target")
     chosen = choose_data(source)
     classifier = load_on_device(model, device, trust=trust)
     group = read_all(source, chosen, classifier, progress or Progress())
@@ -88,6 +87,7 @@ def certify_pictures(
         group.labels.to(home),
         t=t,
         unit=counted,
+        targets=None if group.targets is None else group.targets.to(home),
         allowed=None if group.allowed is None else group.allowed.to(home),
         seconds=seconds,
         nodes=nodes,
