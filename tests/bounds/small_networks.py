@@ -1,4 +1,4 @@
-"""Networks of a few inputs, and their fewest units by trying every subset and every pattern."""
+"""Small networks, and the fewest units by trying every subset and every pattern."""
 
 from dataclasses import replace
 from itertools import combinations, pairwise, product
@@ -32,6 +32,26 @@ def small_network(*widths: int, seed: int = 0, dtype: torch.dtype = torch.float3
             hidden = layer(hidden).relu()
         layers += [layer, nn.ReLU()]
     return nn.Sequential(*layers[:-1]).to(dtype)
+
+
+def small_cnn(seed: int = 0, channels: int = 1) -> Classifier:
+    """Two convolutions and two linear layers for images of 6 x 5, with a mean and a std."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        net = nn.Sequential(
+            nn.Conv2d(channels, 3, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(3, 4, 3, stride=2),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(16, 6),
+            nn.ReLU(),
+            nn.Linear(6, 3),
+        )
+    for module in net:
+        if isinstance(module, (nn.Conv2d, nn.Linear)):
+            module.weight.data *= 2
+    return Classifier(net, mean=(0.4,) * channels, std=(0.5,) * channels, name="small")
 
 
 def small_images(count: int, shape: tuple[int, int, int], seed: int = 1) -> Tensor:
