@@ -22,6 +22,7 @@ from pinprick import (
     save_result,
     score_model,
 )
+from pinprick import speed as speed_module
 from pinprick.attacks.card import Attack
 from pinprick.model import as_classifier
 from pinprick.oracle import exact_images
@@ -65,6 +66,12 @@ def fast(model: Classifier, size: float) -> ModelPasses:
 @pytest.fixture(autouse=True)
 def soon_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "PATIENCE", 2)
+
+
+@pytest.fixture(autouse=True)
+def none_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes of a few images are searched in bfloat16, too."""
+    monkeypatch.setattr(speed_module, "_SMALL", 0)
 
 
 @pytest.fixture
@@ -139,6 +146,33 @@ def test_all_candidates_of_a_small_batch_are_confirmed(
 ) -> None:
     got = confirmed(fast(linear, 0.5), images, Goal(labels))
     assert torch.equal(got, linear(images))
+
+
+@pytest.mark.usefixtures("few_confirmed")
+def test_a_small_pass_without_a_gradient_is_in_float32(
+    monkeypatch: pytest.MonkeyPatch, linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    monkeypatch.setattr(speed_module, "_SMALL", images.numel())
+    passes, twice = fast(linear, 0.5), torch.cat((images, images))
+    goal = Goal(torch.cat((labels, labels)))
+    assert torch.equal(confirmed(passes, images, Goal(labels)), linear(images))
+    assert passes.confirmations == 0
+    assert not torch.equal(confirmed(passes, twice, goal), linear(twice))
+    with_gradient = passes(images.clone().requires_grad_(), Goal(labels)).detach()
+    assert not torch.equal(with_gradient, linear(images))
+
+
+def test_the_noise_of_a_batch_does_not_come_from_those_before_it(
+    linear: Classifier, images: Tensor
+) -> None:
+    coarse, clean = often_wrong(linear, images[:3]), linear(images).detach()
+    passes = ModelPasses(linear, "fast", recorder=FakeRecorder, coarse=coarse)
+    noises = []
+    for part in (slice(3, None), slice(3)):
+        passes.begin(images[part], clean[part])
+        assert passes._search is not None
+        noises.append(passes._search.noise.item())
+    assert noises[0] > noises[1] == 0
 
 
 def test_confirmed_logits_have_the_gradient_of_the_search(

@@ -40,6 +40,9 @@ class Backward:
 
     def gradients(self, totals: Tensor, images: Images) -> Iterator[Images]:
         """The gradient of each of the ``totals``; a pass counts when its gradient is taken."""
+        if len(totals) == 1:
+            yield torch.autograd.grad(totals, images)[0]
+            return
         units = torch.eye(len(totals), dtype=totals.dtype, device=totals.device)
         while len(units):
             some = units[: _fitting(images) if self._together else 1]

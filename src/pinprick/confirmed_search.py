@@ -26,7 +26,7 @@ class ConfirmedSearch:
 
     Attributes:
         coarse: The model of the search.
-        noise: The largest change of a margin that was seen.
+        noise: The largest change of a margin seen in this batch; the caller sets it in place.
 
     Args:
         coarse: The model of the search; gradients are those of it.
@@ -68,17 +68,13 @@ class ConfirmedSearch:
         chosen = (margin - middle).abs().topk(confirmed_of(len(images)), largest=False).indices
         exact = self._exact(images[chosen]).to(logits.dtype)
         change = (self._margin(exact, own[chosen]) - margin[chosen]).nan_to_num(0.0, 0.0, 0.0)
-        self.widen(change.abs().amax())
+        self.noise.copy_(torch.maximum(self.noise, change.abs().amax()))
         doubtful = (margin < 0) & (margin > -self.noise)
         raised = (doubtful * self._sign * self.noise).unsqueeze(1)
         return logits.scatter_add(1, own.unsqueeze(1), raised).index_copy(0, chosen, exact)
 
     def _margin(self, logits: Logits, own: Tensor) -> Tensor:
         return self._sign * Goal(own).margin(logits) + self._slack
-
-    def widen(self, noise: Tensor) -> None:
-        """The noise is at least this from now on."""
-        self.noise.copy_(torch.maximum(self.noise, noise))
 
 
 def confirmed_of(count: int) -> int:

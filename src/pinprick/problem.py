@@ -312,13 +312,16 @@ class Problem(BatchRows):
 
     def _note(self, images: Images, logits: Logits) -> None:
         """Record the answers, for the trace and for a second run, without slack or in float32."""
-        if self._passes is not None and not self._in_float32:
-            self.tally.believed.index_add_(0, self._rows, self.goal.met(logits.detach()).long())
         if self._tracer is not None:
             changed, spent = images.detach() != self.images, self.tally.backwards[self._rows]
             self._tracer.note(self._rows, spent, self.goal, logits, changed)
-        if self.goal.slack:
-            self.tally.note_near(self._rows, self.goal, logits.detach())
+        coarse = self._passes is not None and not self._in_float32
+        if coarse or self.goal.slack:
+            margin = self.goal.margin(logits.detach())
+            if coarse:
+                self.tally.believed.index_add_(0, self._rows, (margin <= 0).long())
+            if self.goal.slack:
+                self.tally.note_near(self._rows, margin, self.goal.slack)
 
 
 class Tally:
@@ -335,7 +338,7 @@ class Tally:
         flat: Number of gradients that were all zero.
         untried: Images that the attack says it never changed.
         near: Candidates that met the goal without its slack, but not with it.
-        believed: Candidates that met the goal in a search in bfloat16, confirmed or not.
+        believed: Candidates of a search in bfloat16 whose margin is at most zero, confirmed or not.
         stages: The passes of each stage of an attack that has several, in order.
         found_by: Index of the stage that found the best of each image; -1 for none.
         generator: Passes through a network of the attack's own; None if it has none.
@@ -421,9 +424,8 @@ class Tally:
     def note_gradient(self, rows: Tensor, grad: Images) -> None:
         self.flat.index_add_(0, rows, grad.flatten(1).any(dim=1).logical_not().long())
 
-    def note_near(self, rows: Tensor, goal: Goal, logits: Logits) -> None:
-        margin = goal.margin(logits)
-        near = (margin >= 0) & (margin < goal.slack)
+    def note_near(self, rows: Tensor, margin: PerImage, slack: float) -> None:
+        near = (margin >= 0) & (margin < slack)
         self.near.index_add_(0, rows, near.long())
 
     def _within(self, spent: Tensor, rows: Tensor, limit: int | None, kind: str) -> Mask:

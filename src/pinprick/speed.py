@@ -30,6 +30,7 @@ from pinprick.types import Images, Logits
 
 _SAFETY = 2.0  # times the largest change of a clean image's margin: the noise to begin with
 _PROBES = 8  # images to compare a copy of the network on
+_SMALL = 2**18  # image values up to which a confirmation takes as long as the whole forward pass
 
 
 class ModelPasses:
@@ -82,7 +83,8 @@ class ModelPasses:
             with torch.no_grad():
                 coarse = self._search.coarse(padded(images, padded_size(len(images))))
                 change = (coarse[: len(images)] - clean_logits).nan_to_num(0.0, 0.0, 0.0)
-                self._search.widen(_SAFETY * (change.amax(dim=1) - change.amin(dim=1)).amax())
+                largest = (change.amax(dim=1) - change.amin(dim=1)).amax()
+                self._search.noise.copy_(_SAFETY * largest)  # no batch depends on those before it
 
     @property
     def confirms(self) -> bool:
@@ -123,7 +125,12 @@ class ModelPasses:
         }
 
     def __call__(self, images: Images, goal: Goal, float32: bool = False) -> Logits:
-        """Logits of candidates; those within the noise of the goal's boundary are in float32."""
+        """Logits of candidates; those within the noise of the goal's boundary are in float32.
+
+        All logits of a small pass without a gradient are.
+        """
+        alone = not (torch.is_grad_enabled() and images.requires_grad)
+        float32 = float32 or (alone and images.numel() <= _SMALL)
         if self._search is None or self._replayed_search is None or float32:
             return self._judge(images)
         self.confirmations += min(len(images), confirmed_of(padded_size(len(images))))

@@ -54,27 +54,27 @@ def run_cell(cell: Cell, loaded: Cache | None = None) -> "tuple[pa.Table, Origin
         attack = attack_of(cell)
         model, victims = cache.model_of(cell), cache.victims_of(cell)
         given = cache.images_of(cell)
-        tables, peaks, passes = [], [0], ModelPasses(model, cell.speed)
-        for start in range(0, len(cell), cell.batch_size):
-            rows = slice(start, start + cell.batch_size)
-            part = LabelledImages(given.images[rows], given.labels[rows], given.ids[rows])
-            indices = range(cell.first + start, cell.first + start + len(part.labels))
-            try:
-                result = _attack(cell, attack, passes, part)
-                result = replace(result, ids=torch.tensor(indices))
-                tables.append(
-                    to_table(
-                        result,
-                        cell.key,
-                        victims=[_classes(one, result.adversarial) for one in victims],
-                        victims_clean=[_classes(one, result.images) for one in victims],
-                        dense=cell.dense,
+        tables, peaks = [], [0]
+        with ModelPasses(model, cell.speed) as passes:
+            for start in range(0, len(cell), cell.batch_size):
+                rows = slice(start, start + cell.batch_size)
+                part = LabelledImages(given.images[rows], given.labels[rows], given.ids[rows])
+                indices = range(cell.first + start, cell.first + start + len(part.labels))
+                try:
+                    result = _attack(cell, attack, passes, part)
+                    result = replace(result, ids=torch.tensor(indices))
+                    tables.append(
+                        to_table(
+                            result,
+                            cell.key,
+                            victims=[_classes(one, result.adversarial) for one in victims],
+                            victims_clean=[_classes(one, result.images) for one in victims],
+                            dense=cell.dense,
+                        )
                     )
-                )
-                peaks.append(result.peak_memory or 0)
-            except Exception as error:  # what fails keeps its error as its result
-                tables.append(error_table(cell.key, indices, _words(error)))
-        passes.release()
+                    peaks.append(result.peak_memory or 0)
+                except Exception as error:  # what fails keeps its error as its result
+                    tables.append(error_table(cell.key, indices, _words(error)))
         device = str(device_and_versions(model)["device"])
     seconds = time.perf_counter() - begin
     peak = max(peaks) or _peak_memory()
