@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from case import open_run, read_attack, run_parser
@@ -49,13 +49,27 @@ Row = dict[str, Any]
 _REPEATS = 20  # passes that one timing is the mean of
 
 
-def seconds_of(work: Callable[[], Any], device: torch.device | None) -> tuple[float, Any]:
-    """The wall-clock seconds of some work until the device has finished, and what it gives."""
+class Timed(NamedTuple):
+    """What some work gave, and how long it took until the device had finished.
+
+    Attributes:
+        made: What it gave.
+        wall: Seconds that passed.
+        cpu: Seconds of the CPU, which other programs on the machine hardly change.
+    """
+
+    made: Any
+    wall: float
+    cpu: float
+
+
+def timed(work: Callable[[], Any], device: torch.device | None) -> Timed:
+    """Do the work."""
     _wait(device)
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     made = work()
     _wait(device)
-    return time.perf_counter() - start, made
+    return Timed(made, time.perf_counter() - start, time.process_time() - cpu)
 
 
 def _wait(device: torch.device | None) -> None:
@@ -63,8 +77,9 @@ def _wait(device: torch.device | None) -> None:
         torch.cuda.synchronize(device)
 
 
-def attack_row(result: AttackResult, wall: float) -> Row:
+def attack_row(run: Timed) -> Row:
     """What one run of an attack of this package gave."""
+    result: AttackResult = run.made
     found = result.needed_elements[result.success].double()
     return {
         "fooled": int(result.success.sum()),
@@ -73,7 +88,8 @@ def attack_row(result: AttackResult, wall: float) -> Row:
         "forwards": result.forwards.double().mean().item(),
         "backwards": result.backwards.double().mean().item(),
         "seconds": result.seconds,
-        "wall": wall,
+        "wall": run.wall,
+        "cpu_seconds": run.cpu,
         "peak_memory": result.peak_memory,
         **{name: value for name, value in (result.speed or {}).items() if name != "speed"},
     }
@@ -122,16 +138,18 @@ def peer_row(text: str, model: Classifier, images: Tensor, labels: Tensor) -> Ro
     with model.frozen(), redirect_stdout(io.StringIO()):
         torch.manual_seed(0)
         work = partial(attack, net, images.clone(), labels.clone())
-        wall, adv = seconds_of(work, images.device)
+        done = timed(work, images.device)
+        adv = done.made.detach()
         with torch.no_grad():
-            fooled = model(adv.to(images)).argmax(dim=1) != labels
+            fooled = model(adv).argmax(dim=1) != labels
     counts = (adv != images).flatten(1).sum(dim=1)[fooled].double()
     return {
         "fooled": int(fooled.sum()),
         "elements": counts.mean().item(),
         "median_elements": counts.median().item() if len(counts) else None,
-        "seconds": wall,
-        "wall": wall,
+        "seconds": done.wall,
+        "wall": done.wall,
+        "cpu_seconds": done.cpu,
         "peak_memory": torch.cuda.max_memory_allocated() if images.is_cuda else None,
     }
 
@@ -166,9 +184,14 @@ def _timed(ask: Callable[[Tensor], Tensor], images: Tensor) -> Row:
     for name, work in (("forward", forward), ("both", both)):
         for _ in range(PATIENCE + 2):
             work()
-        seconds, _ = seconds_of(lambda work=work: [work() for _ in range(_REPEATS)], images.device)
-        times[f"{name}_ms"] = 1e3 * seconds / _REPEATS
+        done = timed(partial(_repeat, work), images.device)
+        times[f"{name}_ms"] = 1e3 * done.wall / _REPEATS
     return {"images": len(images), **times}
+
+
+def _repeat(work: Callable[[], None]) -> None:
+    for _ in range(_REPEATS):
+        work()
 
 
 def overhead_row(text: str, model: Classifier, images: Tensor, labels: Tensor) -> Row:
@@ -209,8 +232,8 @@ def measure(
         work = partial(
             run_attack, attack, model, images, labels, targets=targets, batch_size=len(images)
         )
-        wall, result = seconds_of(partial(work, speed=speed), model.device)
-        return {"revision": attack.facts().revision, **attack_row(result, wall)}
+        done = timed(partial(work, speed=speed), model.device)
+        return {"revision": attack.facts().revision, **attack_row(done)}
 
     for text, speed in runs(options.warm_up or options.attack):
         run(text, speed)
