@@ -61,9 +61,17 @@ def test_an_odd_count_is_taken_as_far_as_it_goes() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.uint8])
 def test_takes_numbers_of_any_kind(dtype: torch.dtype) -> None:
     scores = torch.tensor([[0, 2, 1, 2, 1, 1]]).to(dtype)
-    assert mask_largest(scores, torch.tensor([4]), 5).tolist() == [[0, 1, 1, 1, 1, 0]]
-    places, chosen = find_largest(scores, torch.tensor([4]), 5)
-    assert places[chosen].tolist() == [1, 3, 2, 4]
+    for given in (scores, elsewhere(scores)):
+        assert mask_largest(given, torch.tensor([4]), 5).tolist() == [[0, 1, 1, 1, 1, 0]]
+        places, chosen = find_largest(given, torch.tensor([4]), 5)
+        assert places[chosen].tolist() == [1, 3, 2, 4]
+
+
+def test_zeros_of_either_sign_are_equal() -> None:
+    scores = torch.tensor([[-0.0, 0.0, -1.0, -0.0, 2.0]])
+    for given in (scores, elsewhere(scores)):
+        chosen = mask_largest(given, torch.tensor([3]), 3, above=-torch.inf)
+        assert chosen.tolist() == [[True, True, False, False, True]]
 
 
 def test_rows_may_have_more_than_one_dimension() -> None:
@@ -88,9 +96,10 @@ def test_one_count_may_be_for_several_rows(device: str) -> None:
 
 def test_no_infinity_is_chosen_and_none_is_in_the_way() -> None:
     scores = torch.tensor([[-torch.inf, 0.0, torch.inf, -torch.inf, torch.inf]])
-    chosen = mask_largest(scores, torch.tensor([5]), 5, above=-torch.inf)
-    assert chosen.tolist() == [[False, True, True, False, True]]
-    assert mask_largest(scores, torch.tensor([1]), 5).tolist() == [[0, 0, 1, 0, 0]]
+    for given in (scores, elsewhere(scores)):
+        chosen = mask_largest(given, torch.tensor([5]), 5, above=-torch.inf)
+        assert chosen.tolist() == [[False, True, True, False, True]]
+        assert mask_largest(given, torch.tensor([1]), 5).tolist() == [[0, 0, 1, 0, 0]]
 
 
 def test_keys_of_a_large_image_are_tied_and_the_first_is_taken_in_any_company() -> None:

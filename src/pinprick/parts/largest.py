@@ -4,9 +4,9 @@ Random keys have 24 bits, so some of the 50,176 keys of a large image are equal,
 scores of images on the 8-bit grid. Which of them ``topk`` takes depends on the largest k, hence on
 the other images of the batch. Here the choice does not depend on the batch.
 
-``topk`` finds the smallest chosen value. Only units of that value are in doubt, and the first of
-them are found by counting along the row. A CPU counts in tied rows only, since counting takes as
-long as ``topk``. A GPU counts in all rows, since finding the tied ones would wait for the device.
+On a CPU, ``topk`` finds the smallest chosen value. Only units of that value are in doubt, and the
+first of them are found by counting along the row, in tied rows only. A GPU would have to wait to
+know which rows are tied. There each score and its index make one whole number, so none are equal.
 """
 
 import torch
@@ -41,8 +41,6 @@ def find_largest(
         tied = equal.any(dim=-1)
         if tied.any():
             places[tied] = _in_order(values[tied], places[tied], scores.shape[-1])
-    else:
-        places = _in_order(values, places, scores.shape[-1])
     return places, _chosen(values, count, above)
 
 
@@ -55,10 +53,10 @@ def _largest(scores: Tensor, count: Tensor, most: int, above: float) -> tuple[Te
     """The ``most`` largest and their indices, of which the first ``count`` are the right ones."""
     units = scores.shape[-1]
     most = max(1, min(most, units))
-    number = count.long().clamp(0, most).expand(scores.shape[:-1]).unsqueeze(-1)
     if not scores.is_cpu:
-        values, places = scores.topk(most, dim=-1)
-        return values, _first_equal(scores, number, values, places)
+        places = _ranked(scores, most, signed=above < 0)
+        return scores.gather(-1, places), places
+    number = count.long().clamp(0, most).expand(scores.shape[:-1]).unsqueeze(-1)
     values, places = scores.topk(min(most + 1, units), dim=-1)
     last, after = (values.gather(-1, (number + i).clamp(0, values.shape[-1] - 1)) for i in (-1, 0))
     tied = ((last == after) & (last > above) & (number > 0) & (number < units)).squeeze(-1)
@@ -66,6 +64,25 @@ def _largest(scores: Tensor, count: Tensor, most: int, above: float) -> tuple[Te
     if tied.any():
         places[tied] = _first_equal(scores[tied], number[tied], values[tied], places[tied])
     return values, places
+
+
+def _ranked(scores: Tensor, most: int, *, signed: bool) -> Tensor:
+    """The indices of the ``most`` largest, equal ones in order, without waiting for the device.
+
+    Unless ``signed``, scores below zero come last in any order.
+    """
+    if scores.dtype == torch.float64:  # does not fit into a whole number with its index
+        return scores.sort(dim=-1, descending=True, stable=True).indices[..., :most]
+    keys = scores
+    if scores.is_floating_point():  # the bits of floats above zero have the order of the floats
+        keys = scores.float().view(torch.int32)
+        if signed:
+            keys = (scores.float() + 0.0).view(torch.int32)  # -0.0 equals 0.0
+            keys = keys ^ ((keys >> 31) & 0x7FFFFFFF)
+    last = scores.shape[-1] - 1
+    index = torch.arange(last, -1, -1, device=scores.device)
+    ranks = (keys.long() * 2**32 + index).topk(most, dim=-1).values
+    return last - (ranks & 0xFFFFFFFF)
 
 
 def _first_equal(scores: Tensor, number: Tensor, values: Tensor, places: Tensor) -> Tensor:
