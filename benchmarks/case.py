@@ -89,7 +89,7 @@ def open_run(
     options.out.mkdir(parents=True, exist_ok=True)
     about = {
         "model": options.model,
-        "data": options.data.name,
+        "data": options.data.name if options.data.exists() else str(options.data),
         "goal": "least likely" if options.least_likely else "untargeted",
         "skip": options.skip,
         "images": len(images),

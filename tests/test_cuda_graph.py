@@ -96,12 +96,22 @@ class _Waits(nn.Module):
         return logits
 
 
+class _Synchronises(_Waits):
+    """The same by a call that is noticed in a recording alone."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        torch.cuda.synchronize()
+        logits: Tensor = self.net(images)
+        return logits
+
+
+@pytest.mark.parametrize("kind", [_Waits, _Synchronises])
 @pytest.mark.parametrize("speed", ["graphs", "fast"])
 def test_a_network_that_waits_is_queried_directly(
-    model: Classifier, images: Tensor, speed: str
+    model: Classifier, images: Tensor, speed: str, kind: type[_Waits]
 ) -> None:
     assert isinstance(model.net, nn.Module)
-    waits = Classifier(_Waits(model.net), mean=model.mean, std=model.std)
+    waits = Classifier(kind(model.net), mean=model.mean, std=model.std)
     labels = labels_of(waits, images)
     attack = build({"name": "fmn", "steps": 20})
     result = run_attack(attack, waits, images, labels, speed=speed)  # type: ignore[arg-type]
@@ -109,6 +119,10 @@ def test_a_network_that_waits_is_queried_directly(
     assert "cannot be recorded" in result.speed["remark"]
     assert result.speed["recordings"] == 0
     assert torch.equal(result.success, run_attack(attack, waits, images, labels).success)
+    assert torch.rand(3, device="cuda").max() < 1
+    graphs = run_attack(attack, model, images, labels, speed="graphs")
+    assert graphs.speed is not None
+    assert graphs.speed["recordings"] == 1
 
 
 @pytest.mark.parametrize("name", ["fmn", "sigma_zero", "sparse_rs", "pgd"])

@@ -71,7 +71,8 @@ def soon_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def none_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passes of a few images are searched in bfloat16, too."""
-    monkeypatch.setattr(speed_module, "_SMALL", 0)
+    monkeypatch.setattr(speed_module, "_SMALL", -1)
+    monkeypatch.setattr(speed_module, "_SMALL_ALONE", -1)
 
 
 @pytest.fixture
@@ -149,17 +150,29 @@ def test_all_candidates_of_a_small_batch_are_confirmed(
 
 
 @pytest.mark.usefixtures("few_confirmed")
-def test_a_small_pass_without_a_gradient_is_in_float32(
-    monkeypatch: pytest.MonkeyPatch, linear: Classifier, images: Tensor, labels: Tensor
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_small_pass_is_in_float32(
+    monkeypatch: pytest.MonkeyPatch,
+    linear: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    gradient: bool,
 ) -> None:
-    monkeypatch.setattr(speed_module, "_SMALL", images.numel())
-    passes, twice = fast(linear, 0.5), torch.cat((images, images))
-    goal = Goal(torch.cat((labels, labels)))
-    assert torch.equal(confirmed(passes, images, Goal(labels)), linear(images))
-    assert passes.confirmations == 0
-    assert not torch.equal(confirmed(passes, twice, goal), linear(twice))
-    with_gradient = passes(images.clone().requires_grad_(), Goal(labels)).detach()
-    assert not torch.equal(with_gradient, linear(images))
+    images, labels = torch.cat((images, images)), torch.cat((labels, labels))
+    work = speed_module._multiplications(linear, images[:1])
+    monkeypatch.setattr(speed_module, "_SMALL" if gradient else "_SMALL_ALONE", 6 * work)
+    passes = fast(linear, 0.5)
+    passes.begin(images, linear(images).detach())
+    for count in (6, 7):
+        some = images[:count].clone().requires_grad_(gradient)
+        got = passes(some, Goal(labels[:count])).detach()
+        assert torch.equal(got, linear(some)) == (count == 6)
+    assert passes.confirmations == 1
+
+
+def test_multiplications_of_convolutions_and_linear_layers_are_counted(images: Tensor) -> None:
+    found = speed_module._multiplications(small_network(), images[:1].float())
+    assert found == 6 * 4 * 3 * 27 + 4 * 72
 
 
 def test_the_noise_of_a_batch_does_not_come_from_those_before_it(

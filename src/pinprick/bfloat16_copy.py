@@ -14,7 +14,7 @@ from pinprick.backward import alike
 from pinprick.model import Classifier
 from pinprick.types import Images
 
-_CONVERTED = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)  # autocast runs these in bfloat16
+CONVERTED = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)  # autocast runs these in bfloat16
 
 
 def bfloat16_copy(model: Classifier, images: Images) -> Classifier:
@@ -27,7 +27,7 @@ def bfloat16_copy(model: Classifier, images: Images) -> Classifier:
     assert isinstance(model.net, nn.Module)
     net = _without_batch_norms(model, images)
     net.requires_grad_(False)
-    layers = [module for module in net.modules() if isinstance(module, _CONVERTED)]
+    layers = [module for module in net.modules() if isinstance(module, CONVERTED)]
     last = next((one for one in reversed(layers) if isinstance(one, nn.Linear)), None)
     for layer in layers:
         if layer is last:

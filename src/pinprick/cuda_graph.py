@@ -7,8 +7,8 @@ needs. So the graphs overwrite one another's values, and each result is copied o
 
 import gc
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 
 import torch
@@ -17,7 +17,6 @@ from torch import Tensor
 from pinprick.replay import NoRoom, Passes
 from pinprick.types import Images, Logits
 
-_WARM_UPS = 2  # passes before a recording, in which libraries load their kernels
 _SHARE = 0.5  # of the free memory, which a recording may take
 
 
@@ -60,11 +59,13 @@ class GraphedPass:
         side.wait_stream(here)
         with torch.cuda.stream(side), torch.set_grad_enabled(backward), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Attempting to run cuBLAS")  # it creates its context
-            for _ in range(_WARM_UPS):
-                logits = _warm_up(model, self._given)
-                if backward:
-                    torch.autograd.grad(logits, images, torch.zeros_like(logits))
-                del logits
+            warnings.filterwarnings("ignore", "Synchronization debug mode")  # it is a prototype
+            for check in (nullcontext(), _waiting_refused()):  # libraries load kernels in the first
+                with check:
+                    logits = _warm_up(model, self._given)
+                    if backward:
+                        torch.autograd.grad(logits, images, torch.zeros_like(logits))
+                    del logits
             torch.cuda.synchronize()
             self._forward, logits = _captured(lambda: model(*self._given), pool)
             if backward:
@@ -117,6 +118,17 @@ def _warm_up(model: Passes, given: tuple[Tensor, ...]) -> Logits:
     return logits
 
 
+@contextmanager
+def _waiting_refused() -> Iterator[None]:
+    """An error for most networks that wait for the device, before a recording fails by them."""
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+
+
 def _captured(work: Callable[[], Tensor], pool: object) -> tuple[torch.cuda.CUDAGraph, Tensor]:
     """The graph of some work, and the tensor that each replay fills.
 
@@ -131,9 +143,19 @@ def _captured(work: Callable[[], Tensor], pool: object) -> tuple[torch.cuda.CUDA
         except BaseException:
             with suppress(RuntimeError):
                 graph.capture_end()
+            _release_random_numbers()
             raise
         graph.capture_end()
     finally:
         if collects:
             gc.enable()
     return graph, made
+
+
+def _release_random_numbers() -> None:
+    """Record something: until then torch draws no random numbers after a recording that failed."""
+    graph, value = torch.cuda.CUDAGraph(), torch.zeros(1, device="cuda")
+    with suppress(RuntimeError):
+        graph.capture_begin()
+        value.add_(1)
+        graph.capture_end()

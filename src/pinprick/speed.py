@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pinprick.bfloat16_copy import bfloat16_copy
+from pinprick.bfloat16_copy import CONVERTED, bfloat16_copy
 from pinprick.confirmed_search import ConfirmedSearch, confirmed_of
 from pinprick.cuda_graph import CudaGraphs
 from pinprick.errors import one_line
@@ -30,7 +30,8 @@ from pinprick.types import Images, Logits
 
 _SAFETY = 2.0  # times the largest change of a clean image's margin: the noise to begin with
 _PROBES = 8  # images to compare a copy of the network on
-_SMALL = 2**18  # image values up to which a confirmation takes as long as the whole forward pass
+_SMALL = 2**33  # multiplications of a forward pass up to which bfloat16 saves no time
+_SMALL_ALONE = 2**35  # the same without a backward pass, where a confirmation weighs more
 
 
 class ModelPasses:
@@ -64,6 +65,7 @@ class ModelPasses:
         self._judge: Model = model
         self._search: ConfirmedSearch | None = None
         self._replayed_search: ReplayedModel | None = None
+        self._work = 0  # multiplications of a forward pass per image
         self._before: dict[str, Any] = {}
 
     def begin(self, images: Images, clean_logits: Logits) -> None:
@@ -127,10 +129,11 @@ class ModelPasses:
     def __call__(self, images: Images, goal: Goal, float32: bool = False) -> Logits:
         """Logits of candidates; those within the noise of the goal's boundary are in float32.
 
-        All logits of a small pass without a gradient are.
+        All logits of a small pass are.
         """
-        alone = not (torch.is_grad_enabled() and images.requires_grad)
-        float32 = float32 or (alone and images.numel() <= _SMALL)
+        with_gradient = torch.is_grad_enabled() and images.requires_grad
+        small = _SMALL if with_gradient else _SMALL_ALONE
+        float32 = float32 or len(images) * self._work <= small
         if self._search is None or self._replayed_search is None or float32:
             return self._judge(images)
         self.confirmations += min(len(images), confirmed_of(padded_size(len(images))))
@@ -143,6 +146,7 @@ class ModelPasses:
             return
         self._judge = ReplayedModel(self.model, self._recorder())
         if self.speed == "fast" and (coarse := self._coarse or self._copy(images[:_PROBES])):
+            self._work = _multiplications(self.model, images[:1])
             self._search = ConfirmedSearch(coarse, self.model, logits)
             self._replayed_search = ReplayedModel(self._search, self._recorder())
 
@@ -204,6 +208,26 @@ def _obstacle_to_bfloat16(model: Classifier, images: Images) -> str:
     if any(one.groups == one.in_channels > 1 for one in kinds):  # measured: five times as slow
         return "networks with depthwise convolutions are not searched in bfloat16"
     return ""
+
+
+def _multiplications(model: Classifier, image: Images) -> int:
+    """Multiplications of one image's forward pass in convolutions and linear layers."""
+    assert isinstance(model.net, nn.Module)
+    counts: list[int] = []
+
+    def count(layer: nn.Module, _: Any, made: Any) -> None:
+        counts.append(made.numel() * layer.weight[0].numel())  # type: ignore[index]
+
+    hooks = [
+        layer.register_forward_hook(count)
+        for layer in model.net.modules()
+        if isinstance(layer, CONVERTED)
+    ]
+    with torch.no_grad():
+        model(image)
+    for hook in hooks:
+        hook.remove()
+    return sum(counts)
 
 
 def _weights(model: Classifier) -> tuple[Any, ...]:
