@@ -21,10 +21,12 @@ called with the bare network and lies in the folder ``PINPRICK_PEERS`` (``parity
 import argparse
 import io
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +35,6 @@ import torch
 from case import open_run, read_attack, run_parser
 from overhead import Recorder, bare
 from torch import Tensor, nn
-from write_rows import surroundings
 
 from pinprick import AttackResult, Classifier, Goal, run_attack
 from pinprick.cuda_graph import CudaGraphs
@@ -47,6 +48,7 @@ from benchmarks.parity.peer import load_peer
 PEERS = ("advlib_sigma_zero", "advlib_fmn", "authors_sparse_pgd")
 Row = dict[str, Any]
 _REPEATS = 20  # passes that one timing is the mean of
+_PROCESS = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {os.getpid()}"  # rows of one can be compared
 
 
 class Timed(NamedTuple):
@@ -271,7 +273,7 @@ def main(arguments: list[str] | None = None) -> None:
     device = model.device or torch.device("cpu")
     images, labels = images.to(device), labels.to(device)
     targets = None if targets is None else targets.to(device)
-    about |= {"tf32": torch.backends.cudnn.allow_tf32} | surroundings(options.device)
+    about |= {"process": _PROCESS, "tf32": torch.backends.cudnn.allow_tf32}
     name = Path(options.model).name.rpartition(":")[2]
     goal = "_least_likely" if options.least_likely else ""
     with (options.out / f"{name}_{len(images)}{goal}.jsonl").open("a") as file:
