@@ -150,9 +150,10 @@ class SparsePGD(Attack):
         for step in range(self.steps):
             adv = torch.where(units.spread(chosen, moved), moved, problem.images)
             logits, grad = problem.logits_and_gradient(adv, problem.goal.cross_entropy)
-            left = ~tries.offer(adv, logits, problem.goal, rows)
-            problem, rows, k, grad = problem[left], rows[left], k[left], grad[left]
-            moved, weight, chosen, idle = moved[left], weight[left], chosen[left], idle[left]
+            left = (~tries.offer(adv, logits, problem.goal, rows)).nonzero().flatten()
+            if len(left) < len(rows):  # waits for the device once, not once per tensor
+                problem, rows, k, grad = problem[left], rows[left], k[left], grad[left]
+                moved, weight, chosen, idle = moved[left], weight[left], chosen[left], idle[left]
             if not len(rows) or problem.all_refused:
                 return tries.images, tries.met
 
