@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pinprick import Classifier, build, run_attack
+from pinprick import speed as speed_module
 from pinprick.cuda_graph import CudaGraphs
 from pinprick.replay import PATIENCE, ReplayedModel
 from pinprick.speed import ModelPasses
@@ -26,6 +27,13 @@ def same_sums() -> Iterator[None]:
     torch.backends.cudnn.deterministic = True
     yield
     torch.backends.cudnn.deterministic = before
+
+
+@pytest.fixture(autouse=True)
+def none_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This small network is searched in bfloat16, too."""
+    monkeypatch.setattr(speed_module, "_SMALL", -1)
+    monkeypatch.setattr(speed_module, "_SMALL_ALONE", -1)
 
 
 @pytest.fixture
@@ -148,6 +156,7 @@ def test_fast_finds_images_that_fool_in_float32(
     fast = run_attack(attack, model, images, labels, speed="fast")
     assert fast.speed is not None
     assert fast.speed["remark"] == ""
+    assert fast.speed["confirmations"] > 0
     changed = (fast.adversarial != images).flatten(1).any(dim=1)
     assert torch.equal(fast.success, changed)
     assert fast.success.sum() >= exact.success.sum()
