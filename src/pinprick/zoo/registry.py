@@ -98,6 +98,10 @@ SOURCES = (
         needs="onnxruntime",
         install=_extra("onnx"),
     ),
+    ModelSource(
+        "rounded", "rounded:NAME", "another model, which sees images rounded to 8-bit values"
+    ),
+    ModelSource("ensemble", "ensemble:NAME+NAME", "the mean of the logits of other models"),
     ModelSource("function", "package.module:function", "what a function of yours gives"),
 )
 
@@ -116,8 +120,10 @@ def load_model(name: str, *, trust: bool = False) -> Classifier:
     Args:
         name: ``efficientnet_lite0`` (extra ``demo``), ``pinprick:NAME`` for those that are shipped,
             ``torchvision:NAME`` or ``torchvision:NAME@WEIGHTS``, ``timm:NAME`` and ``hf:ORG/NAME``
-            (extra ``timm``), ``robustbench:NAME``, ``file:PATH``, or ``package.module:function``
-            for a function of yours that gives a ``Classifier`` or a network of images in [0, 1].
+            (extra ``timm``), ``robustbench:NAME``, ``file:PATH``, ``rounded:NAME`` for another
+            model behind 8-bit images, ``ensemble:NAME+NAME`` for the mean of the logits of several,
+            or ``package.module:function`` for a function of yours that gives a ``Classifier`` or a
+            network of images in [0, 1].
         trust: Load files that are programs (TorchScript, ``torch.export``) too; that can run code.
     """
     source, colon, rest = name.partition(":")
@@ -129,6 +135,13 @@ def load_model(name: str, *, trust: bool = False) -> Classifier:
         from pinprick.zoo import load_file
 
         return load_file.load(rest, trust=trust)
+    if source in ("rounded", "ensemble") and colon:
+        from pinprick.zoo import combined
+
+        if source == "rounded":
+            return combined.load_rounded(name, load_model(rest, trust=trust))
+        members = [load_model(one, trust=trust) for one in combined.split_names(rest)]
+        return combined.load_ensemble(name, members)
     if source in _LOADERS and colon:
         module = import_module(f"pinprick.zoo.{_LOADERS[source]}")
         model: Classifier = module.load(rest)
