@@ -132,10 +132,10 @@ class WIFGSMPrinted(Attack):
         towards = Goal(problem.goal.labels, y_adv)
         opened = torch.zeros(len(x), dtype=torch.bool, device=x.device)
         for step in range(1, self.steps + 1):  # line 3
-            gates = shrink(w, self.tau / self.start_eps)  # line 4, Eq. 19
+            gates = self._gates(w)  # line 4
             asked = (x + gates * delta).to(problem.images.dtype)
             slope = delta * problem.gradient(asked, towards.cross_entropy)  # line 5, Eq. 20: J
-            slope = slope + self.lam * heaviside_slope(gates, self.a)  # line 5: sum H; Eq. 18: q_a
+            slope = slope + self.lam * self._count_slope(gates)  # line 5: sum H
             if self.reading == "eq20":  # the ReLU of Eq. 19 passes no gradient to shut gates
                 slope = slope * heaviside(gates)
             else:  # line 4 overwrites w
@@ -144,7 +144,7 @@ class WIFGSMPrinted(Attack):
             w = w - self.lr * velocity  # line 6
             opened |= (w > self.tau / self.start_eps).flatten(1).any(dim=1)
             if self.keep == "sparsest" or step == self.steps:
-                valid = apply_gates(x, delta, omega, shrink(w, self.tau / self.start_eps))  # line 7
+                valid = self._valid(x, delta, omega, self._gates(w))  # line 7
                 valid = valid.to(problem.images.dtype)
                 met = problem.goal.met(problem.logits(valid))
                 best.offer(valid, count(valid, problem.images), met)
@@ -153,9 +153,24 @@ class WIFGSMPrinted(Attack):
         problem.note_untried(~opened)
         return best.images
 
+    def _gates(self, w: Images) -> Images:
+        """Eq. 19."""
+        return shrink(w, self.tau / self.start_eps)
+
+    def _count_slope(self, gates: Images) -> Images:
+        """Eq. 18: ``q_a``, the slope of the count of open gates."""
+        return heaviside_slope(gates, self.a)
+
+    def _valid(self, x: Images, delta: Images, omega: Images, gates: Images) -> Images:
+        """Eq. 22."""
+        return apply_gates(x, delta, omega, gates)
+
+    def _dense(self) -> Attack:
+        return IFGSM(eps=self.start_eps, steps=self.start_steps, step_size=self.start_step_size)
+
     def _start(self, problem: Problem) -> tuple[Images, Labels]:
         """What I-FGSM makes of the images, and ``y_adv``."""
-        start = IFGSM(eps=self.start_eps, steps=self.start_steps, step_size=self.start_step_size)
+        start = self._dense()
         labels, targets = problem.goal.labels, problem.goal.targets
         if targets is None or self.start_label == "true":
             started = start(problem.with_goal(Goal(labels)))  # Eq. 3
