@@ -188,7 +188,8 @@ def keras() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     net = import_own("plans/paper/networks.py", "a network").keras_resnet50()
     convert = import_own("plans/paper/convert_resnet50.py", "a conversion")
-    state, weights = net.state_dict(), {}
+    state = net.state_dict()
+    weights: dict[str, Any] = {}
     for conv, norm, keras_conv, keras_norm in convert._layers():
         out, deep, high, wide = state[f"{conv}.weight"].shape
         weights[f"{keras_conv}/kernel"] = np.zeros((high, wide, deep, out), np.float32)
@@ -198,8 +199,9 @@ def keras() -> dict[str, Any]:
     weights["fc1000/kernel"] = np.zeros((2048, 1000), np.float32)
     weights["fc1000/bias"] = np.zeros(1000, np.float32)
     first = {name for name in weights if name.startswith(("conv1/", "bn_conv1/"))}
-    drawn = {name: rng.random(weights[name].shape) + 0.5 for name in sorted(first)}
-    return weights | {name: values.astype(np.float32) for name, values in drawn.items()}
+    for name in sorted(first):
+        weights[name] = rng.random(weights[name].shape, np.float32) + np.float32(0.5)
+    return weights
 
 
 def converted(keras: dict[str, Any]) -> Any:
