@@ -271,3 +271,25 @@ def test_another_precision_or_speed_is_refused_with_its_line(
     path.write_text(f"{line}\n", encoding="utf-8")
     with pytest.raises(BadInput, match=message):
         read_plan(path)
+
+
+def test_what_cannot_be_loaded_is_left_out_and_named(write_plan: WritePlan, cache: Cache) -> None:
+    path = write_plan("""\
+        attacks = ["greedy"]
+        data = ["fashion_sample[:2]"]
+        [[product]]
+        models = ["pinprick:fashion_cnn", "file:not/there"]
+        [[product]]
+        models = ["pinprick:fashion_cnn"]
+        victims = ["file:not/here"]
+        """)
+    plan, missing = read_plan(path).without_missing(cache)
+    assert {cell.model for cell in plan.cells(cache)} == {"pinprick:fashion_cnn"}
+    assert [cell.victims for cell in plan.cells(cache)] == [()]
+    assert [line.partition(": ")[2].split("; ")[0] for line in missing] == [
+        "there is no file or folder not/there to load a model from",
+        "there is no file or folder not/here to load a model from",
+    ]
+    assert "line 4" in missing[0]
+    with pytest.raises(BadInput, match="not/there"):
+        read_plan(path).cells(cache)

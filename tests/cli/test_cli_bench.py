@@ -159,6 +159,21 @@ def test_what_needs_fixing_in_a_plan_is_one_line(run: Run, small: Path) -> None:
     )
 
 
+def test_models_that_are_missing_can_be_skipped(run: Run, small: Path) -> None:
+    small.write_text(SMALL.replace("models = [", 'models = ["file:not/there", '))
+    assert run("bench", "run", small, "--store", "out").status == 2
+    shell = run("bench", "run", small, "--store", "out", "--skip-missing")
+    assert shell.status == 0, shell.err
+    assert "small.toml, line 1: there is no file or folder not/there" in shell.err
+    assert "2 cells: 2 run now" in shell.out
+    status = run("bench", "status", small, "--store", "out", "--skip-missing")
+    assert "2 of 2 cells are finished" in status.out
+    small.write_text(SMALL.replace("pinprick:fashion_cnn", "file:not/there"))
+    shell = run("bench", "validate", small, "--skip-missing")
+    assert shell.status == 2
+    assert "small.toml can be loaded here" in shell.err
+
+
 def test_a_status_without_a_store_is_refused(run: Run, small: Path) -> None:
     shell = run("bench", "status", small, "--store", "none")
     assert "there is no store none" in shell.err

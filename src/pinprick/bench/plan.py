@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -82,6 +82,21 @@ class Plan:
         each = [found for one in self.products for found in self._cells(one, cache)]
         each.sort(key=lambda found: found[0])
         return tuple(dict.fromkeys(cell for _, cell in each))
+
+    def without_missing(self, loaded: Cache | None = None) -> "tuple[Plan, tuple[str, ...]]":
+        """The part of the plan that can be loaded here, and the errors of the other parts."""
+        cache, kept = loaded or Cache(), []
+        missing: dict[str, None] = {}
+        for one in self.products:
+            for model, data in product(one.models, one.data):
+                part = replace(one, models=(model,), data=(data,))
+                try:
+                    next(self._cells(part, cache))
+                except PinprickError as error:
+                    missing[str(error)] = None
+                else:
+                    kept.append(part)
+        return replace(self, products=tuple(kept)), tuple(missing)
 
     def _cells(self, one: Product, cache: Cache) -> Iterator[tuple[int, Cell]]:
         """The cells of a product, each with the position of its attack in the list."""

@@ -11,6 +11,8 @@ from pinprick.cli.console import Console, print_json, print_table
 from pinprick.errors import BadInput
 
 if TYPE_CHECKING:
+    from pinprick.bench.cache import Cache
+    from pinprick.bench.cell import Cell
     from pinprick.bench.status import Status
     from pinprick.bench.validate import GroupEstimate
 
@@ -22,6 +24,15 @@ app.command("show")(bench_show.main)
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A TOML file; docs/benchmark.md.")]
 StoreFolder = Annotated[
     Path, typer.Option("--store", metavar="DIR", help="The folder of finished cells.")
+]
+
+
+SkipMissing = Annotated[
+    bool,
+    typer.Option(
+        "--skip-missing",
+        help="Leave out models and data that cannot be loaded here, and name them.",
+    ),
 ]
 
 
@@ -63,6 +74,7 @@ def run(
     retry_errors: Annotated[
         bool, typer.Option("--retry-errors", help="Run cells again whose result is an error.")
     ] = False,
+    skip_missing: SkipMissing = False,
     root: options.Root = None,
     trust: options.Trust = False,
     quiet: options.Quiet = False,
@@ -83,14 +95,13 @@ def run(
     from pinprick.bench.cache import Cache
     from pinprick.bench.engines.claims import read_share
     from pinprick.bench.engines.run_cells import run_cells
-    from pinprick.bench.plan_file import read_plan
     from pinprick.bench.run_cell import run_cell
     from pinprick.bench.store import Store
 
     part, cache, opened = read_share(share), Cache(root, trust=trust), Store(store)
     opened.prepare()
     summary = run_cells(
-        read_plan(plan).cells(cache),
+        _cells(plan, cache, skip_missing=skip_missing),
         opened,
         partial(run_cell, loaded=cache),
         engine=engine.value,
@@ -113,10 +124,25 @@ def run(
         )
 
 
+def _cells(path: Path, cache: "Cache", *, skip_missing: bool) -> "tuple[Cell, ...]":
+    """The cells of a plan; what is left out is named on stderr."""
+    from pinprick.bench.plan_file import read_plan
+
+    plan = read_plan(path)
+    if skip_missing:
+        plan, missing = plan.without_missing(cache)
+        for line in missing:
+            Console(quiet=False).warn(f"left out: {line}")
+        if not plan.products:
+            raise BadInput(f"nothing of {path} can be loaded here")
+    return plan.cells(cache)
+
+
 @app.command("status")
 def status(
     plan: PlanFile,
     store: StoreFolder,
+    skip_missing: SkipMissing = False,
     root: options.Root = None,
     trust: options.Trust = False,
     json: options.Json = False,
@@ -126,14 +152,14 @@ def status(
     Files in the store that are truncated or otherwise damaged are named. A run writes them again.
     """
     from pinprick.bench.cache import Cache
-    from pinprick.bench.plan_file import read_plan
     from pinprick.bench.status import status_of
     from pinprick.bench.store import Store
     from pinprick.json_text import to_plain
 
     if not store.is_dir():
         raise BadInput(f"there is no store {store}; pinprick bench run makes one")
-    found = status_of(read_plan(plan).cells(Cache(root, trust=trust)), Store(store))
+    cells = _cells(plan, Cache(root, trust=trust), skip_missing=skip_missing)
+    found = status_of(cells, Store(store))
     if json:
         document = to_plain(found) | {"damaged": list(map(str, found.damaged))}
         print_json(document)
@@ -170,6 +196,7 @@ def _print_status(found: "Status") -> None:
 @app.command("validate")
 def validate(
     plan: PlanFile,
+    skip_missing: SkipMissing = False,
     root: options.Root = None,
     trust: options.Trust = False,
     json: options.Json = False,
@@ -181,12 +208,11 @@ def validate(
     time on the smallest. The exit status is 2 when something needs fixing.
     """
     from pinprick.bench.cache import Cache
-    from pinprick.bench.plan_file import read_plan
     from pinprick.bench.validate import estimate
     from pinprick.json_text import to_plain
 
     cache = Cache(root, trust=trust)
-    found = estimate(read_plan(plan).cells(cache), cache)
+    found = estimate(_cells(plan, cache, skip_missing=skip_missing), cache)
     if json:
         print_json([to_plain(group) for group in found])
     else:
