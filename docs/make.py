@@ -17,7 +17,7 @@ from pathlib import Path
 from PIL import Image, ImageColor
 
 import pinprick
-from generators import all_pages, fill_page, leaderboard
+from generators import all_pages, fill_page, leaderboard, paper
 from pinprick.attacks import ATTACKS
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.report.docs_reference import python_reference
@@ -69,6 +69,11 @@ def make_leaderboard() -> None:
     leaderboard.save_figure()
 
 
+def make_paper() -> None:
+    """Draw the figures of the paper's pages from their rows."""
+    paper.save_figures()
+
+
 def make_picture() -> None:
     """Attack the rocket and keep the figure."""
     with tempfile.TemporaryDirectory() as folder:
@@ -118,6 +123,7 @@ MAKERS = {
     "reference": make_reference,
     "measured": make_measured,
     "leaderboard": make_leaderboard,
+    "paper": make_paper,
     "picture": make_picture,
     "explanation": make_explanation,
     "curves": make_curves,

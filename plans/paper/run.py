@@ -24,7 +24,7 @@ import torch
 
 from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
-from pinprick.bench.engines.run_cells import run_cells
+from pinprick.bench.engines.run_cells import Engine, run_cells
 from pinprick.bench.plan import Plan, Product
 from pinprick.bench.plan_file import read_plan
 from pinprick.bench.run_cell import run_cell
@@ -225,7 +225,7 @@ def measure(options: argparse.Namespace) -> None:
     workers = options.workers or (2 if options.small else 14)
     for name, cells in left.items():
         alone = name in ALONE
-        engine = "here" if alone else "processes"
+        engine: Engine = "here" if alone else "processes"
         work, bar = partial(run_cell, loaded=cache), Console(quiet=False)
         count = None if alone else workers
         print(run_cells(cells, store, work, engine=engine, workers=count, progress=bar))

@@ -1,0 +1,75 @@
+"""Numbers of samples as text: rates, means with intervals, and what stands where nothing is."""
+
+import numpy as np
+
+from generators.paper.rows import Numbers, Sample, Samples
+from pinprick.metrics.bootstrap import bootstrap_intervals
+from pinprick.metrics.needed import mean_over_fooled
+from pinprick.metrics.over_seeds import mean_and_deviation
+from pinprick.metrics.wilson import wilson_interval
+
+DASH = "\N{EN DASH}"
+NOT_MEASURED = "not measured"
+RESAMPLES = 2000
+
+
+def first_of(samples: Samples) -> Sample | None:
+    """The sample of seed 0, which has the most images."""
+    return samples.get(0) or next(iter(samples.values()), None)
+
+
+def rate(count: int, n: int) -> str:
+    """A rate with its 95 % interval and n."""
+    if not n:
+        return DASH
+    low, high = wilson_interval(count, n)
+    return f"{percent(count / n)} ({100 * low:.0f}{DASH}{100 * high:.0f}), n {n}"
+
+
+def fooling_rate(sample: Sample) -> str:
+    return rate(int(sample.fooled.sum()), sample.n)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def mean_with_interval(needed: Numbers) -> str:
+    """The mean over fooled images, with its bootstrap interval."""
+    if not np.isfinite(needed).any():
+        return DASH
+    value = float(mean_over_fooled(needed)[0])
+
+    def statistic(numbers: Numbers, weights: Numbers) -> Numbers:
+        return mean_over_fooled(numbers[0], weights)
+
+    (interval,) = bootstrap_intervals(needed[None], [statistic], resamples=RESAMPLES)
+    if np.isnan(interval.low):
+        return short(value)
+    return f"{short(value)} ({short(interval.low)}{DASH}{short(interval.high)})"
+
+
+def median(needed: Numbers) -> str:
+    """The median over all correct images, failures infinite."""
+    value = float(np.median(needed)) if len(needed) else np.inf
+    return short(value) if np.isfinite(value) else "∞"
+
+
+def over_seeds(samples: Samples) -> str:
+    """Mean and deviation over seeds of the mean elements, on the images that all seeds have."""
+    if len(samples) < 2:
+        return DASH
+    images = set.intersection(*(set(one.image.tolist()) for one in samples.values()))
+    parts = [one.on(sorted(images)) for one in samples.values()]
+    if not images or not all(part.fooled.any() for part in parts):
+        return DASH
+    means = [float(mean_over_fooled(part.elements)[0]) for part in parts]
+    mean, deviation = mean_and_deviation(means)
+    return f"{short(mean)} ± {short(deviation)}, {len(parts)} seeds, n {len(images)}"
+
+
+def short(value: float) -> str:
+    """Three digits, and no more than one decimal from 10 on."""
+    if value >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.3g}"

@@ -1,0 +1,201 @@
+"""The paper measured again: what the pages compute from rows, and the small form of it all."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from generators.paper import small_plans, sweeps, tables, text, write_pages
+from generators.paper.rows import Layout, Rows, Sample, join, label_of, layout
+from pinprick.attacks.build import build
+from pinprick.bench.cache import Cache
+from pinprick.bench.plan_file import read_plan
+from pinprick.bench.run_cell import run_cell
+from pinprick.bench.store import Store
+from pinprick.own_code import import_own
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def run() -> Any:
+    return import_own(str(ROOT / "plans/paper/run.py"), "it")
+
+
+def sample(image: list[int], elements: list[float], **more: Any) -> Sample:
+    needed = np.array(elements, dtype=float)
+    count = len(image)
+    return Sample(
+        image=np.array(image),
+        elements=needed,
+        pixels=needed,
+        passes=np.full(count, 10.0),
+        first=needed,
+        seconds=np.full(count, 0.5),
+        survives=np.isfinite(needed),
+        total=100,
+        rows={"index": list(image), **more},
+    )
+
+
+def test_an_image_of_two_subsets_counts_once_with_its_first_rows() -> None:
+    both = join([sample([0, 1], [5, math.inf]), sample([1, 2], [7, 8])])
+    assert both.image.tolist() == [0, 1, 2]
+    assert both.elements.tolist() == [5, math.inf, 8]
+    assert both.rows["index"] == [0, 1, 2]
+
+
+def test_rates_and_means_say_what_failed() -> None:
+    one = sample([0, 1, 2, 3], [2, 4, math.inf, math.inf])
+    assert text.fooling_rate(one).startswith("50 % (")
+    assert text.fooling_rate(one).endswith("n 4")
+    assert text.mean_with_interval(one.elements).startswith("3 (2")
+    assert text.median(one.elements) == "∞"
+    assert text.mean_with_interval(np.array([math.inf])) == text.DASH
+
+
+def test_seeds_are_compared_on_the_images_that_all_have() -> None:
+    samples = {0: sample([0, 1, 9], [2, 4, 90]), 1: sample([0, 1], [4, 6])}
+    assert text.over_seeds(samples) == "4 ± 1.41, 2 seeds, n 2"
+    assert text.over_seeds({0: samples[0]}) == text.DASH
+
+
+def test_victims_count_over_images_that_both_networks_get_right() -> None:
+    judged = sample(
+        [0, 1, 2],
+        [1, 1, 1],
+        label=[5, 5, 5],
+        victims_clean=[[5, 5], [5, 3], [3, 5]],
+        victims=[[2, 5], [5, 3], [3, 1]],
+    )
+    assert tables.victim_rate(judged, 0) == (1, 2)
+    assert tables.victim_rate(judged, 1) == (1, 2)
+
+
+def test_the_same_wrong_class_is_counted_where_both_fool() -> None:
+    start = sample([0, 1, 2], [9, 9, math.inf], adversarial_class=[3, 4, 5])
+    mine = sample([0, 1, 2], [1, 1, 1], adversarial_class=[3, 6, 5])
+    assert tables.same_class(mine, start).startswith("50 %")
+    assert tables.same_class(mine, None) == text.DASH
+
+
+def test_speedups_of_the_paper_are_told_apart() -> None:
+    lines = tables.paper_speedups().splitlines()
+    ways = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1].strip(" |") for line in lines}
+    assert ways["C&W l0"] == "mean of ratios"
+    assert ways["Homotopy"] == "ratio of sums"
+    assert ways["Sparse-RS"] == "neither"
+
+
+def test_every_attack_of_the_paper_is_printed_with_a_title() -> None:
+    paper = tables.published()
+    printed = set(paper["table1"]["elements"]) | set(paper["table2"]["fooling_rate"])
+    printed |= set(paper["table3"]["vgg19"]) | set(paper["table4"]["seconds"])
+    assert printed <= set(tables.TITLES)
+
+
+def test_onepixel_is_told_by_its_pixels() -> None:
+    assert label_of(build({"name": "onepixel", "k": 3})) == "onepixel, k 3"
+    assert label_of(build({"name": "wifgsm", "preset": "imagenet"})) == "wifgsm"
+
+
+def test_a_table_without_rows_says_so(tmp_path: Path) -> None:
+    empty = Rows(tmp_path / "none")
+    assert tables.table1(layout("table1", empty)).count(text.NOT_MEASURED) > 50
+    assert text.NOT_MEASURED in sweeps.direction(layout("ablations", empty))
+    assert text.NOT_MEASURED in sweeps.variants_table(layout("claims", empty))
+
+
+class _Sweep(Layout):
+    def each(self, model: str) -> Any:
+        for lam, fooled in ((10.0, 4), (1e5, 1)):
+            elements = [1.0] * fooled + [math.inf] * (4 - fooled)
+            spec = {"name": "wifgsm_printed", "preset": "imagenet", "lam": lam}
+            yield build(spec), sample([0, 1, 2, 3], elements)
+
+
+def test_the_direction_of_lambda_is_that_of_the_rows() -> None:
+    plan = layout("ablations", Rows(Path("none")))
+    found = sweeps.sweep(_Sweep(plan.plan, plan.run, plan.rows), tables.LITE0, 4 / 255, "lam")
+    assert [value for value, _ in found] == [10.0, 1e5]
+    assert sweeps._trend(found) == ["100 % to 25 %", "1 to 1", "no"]
+
+
+@pytest.fixture(scope="module")
+def small_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few cells of the small form of two plans."""
+    folder = tmp_path_factory.mktemp("paper") / "store"
+    store, cache = Store(folder), Cache()
+    store.prepare()
+    for name, wanted in (("table1", {"ifgsm", "wifgsm"}), ("table3", {"ifgsm", "greedyfool"})):
+        plan = run().reduce_plan(read_plan(ROOT / "plans" / "paper" / f"{name}.toml"))
+        for cell in plan.cells(cache):
+            if cell.attack["name"] in wanted and "ensemble" not in cell.model:
+                store.write(cell, *run_cell(cell, cache))
+    return folder
+
+
+def test_the_small_form_runs_end_to_end_and_fills_its_pages(
+    small_store: Path, tmp_path: Path
+) -> None:
+    written = write_pages(small_plans(small_store), tmp_path)
+    assert {path.name for path in written} >= {"paper.md", "paper_table3.md"}
+    line = next(
+        line
+        for line in (tmp_path / "paper_table1.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| the paper's, our form")
+    )
+    assert "n 4" in line
+    assert text.NOT_MEASURED in (tmp_path / "paper_table1.md").read_text(encoding="utf-8")
+
+
+def test_small_plans_have_the_products_of_the_whole_ones(tmp_path: Path) -> None:
+    for plan in small_plans(tmp_path).values():
+        assert len(plan.run.products) == len(plan.plan.products)
+        assert {one.device for one in plan.run.products} == {"cpu"}
+        assert all(
+            len(one.attacks) <= len(whole.attacks)
+            for one, whole in zip(plan.run.products, plan.plan.products, strict=True)
+        )
+
+
+def test_cells_of_another_store_are_taken_over_once(small_store: Path, tmp_path: Path) -> None:
+    source = Store(small_store)
+    cells = [cell for cell, _ in source.cells().values()][:3]
+    mine = Store(tmp_path / "mine")
+    mine.prepare()
+    assert run().take_over(cells, mine, [small_store]) == 3
+    assert all(mine.has(cell) for cell in cells)
+    assert run().take_over(cells, mine, [small_store]) == 0
+    other = [replace(cell, seed=99) for cell in cells]
+    assert run().take_over(other, mine, [small_store, tmp_path / "none"]) == 0
+
+
+def test_a_step_that_fails_does_not_stop_the_rest(capfd: pytest.CaptureFixture[str]) -> None:
+    steps = [
+        run().Step("false", lambda: False),
+        run().Step("echo made", lambda: False),
+    ]
+    run().prepare(steps)
+    out = capfd.readouterr().out
+    assert "this failed, and what needs it is left out: false" in out
+    assert "made" in out.splitlines()[-1]
+
+
+def test_what_is_there_is_not_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "models" / "cifar10_vgg16"
+    missing = [step.command for step in run().steps()[2:] if not step.done()]
+    folder.mkdir(parents=True)
+    (folder / "card.json").write_text("{}")
+    later = [step.command for step in run().steps()[2:] if not step.done()]
+    assert set(missing) - set(later) == {
+        "pinprick train --data cifar10 --net vgg16 --out models/cifar10_vgg16"
+    }
