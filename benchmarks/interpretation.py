@@ -26,6 +26,7 @@ from typing import Any, Literal
 
 import torch
 from case import open_run, read_attack, run_parser
+from shifted_places import Places, places
 
 from pinprick import AttackResult, Classifier, NoiseSettings, describe, run_attack
 from pinprick.explain.explain_result import POLISH_PASSES, explain_result
@@ -56,9 +57,10 @@ COLUMNS = (
 
 def explain(
     result: AttackResult, model: Classifier, settings: NoiseSettings, method: MapMethod
-) -> tuple[list[Explanation], str]:
-    """All images, a batch at a time; the layer of the maps, too."""
+) -> tuple[list[Explanation], str, list[Places]]:
+    """All images, a batch at a time; the layer of the maps, and where groups lie by chance, too."""
     told: list[Explanation] = []
+    where: list[Places] = []
     layer: str | None = None
     start = time.perf_counter()
     numbers = torch.arange(len(result))
@@ -67,9 +69,33 @@ def explain(
             result[rows], model, settings, polished=False, layer=layer, method=method
         )
         layer = part.true_maps.layer if part.true_maps else None
+        if part.true_maps is not None and part.adversarial_maps is not None:
+            maps = zip(part.true_maps.values.cpu(), part.adversarial_maps.values.cpu(), strict=True)
+            pairs = zip(part.explanations, maps, strict=True)
+            where += [places(one, *both, settings.top) for one, both in pairs if _fooled(one)]
         told += [without_pixels(one) for one in part.explanations]
         print(f"  explained {len(told)} in {time.perf_counter() - start:.0f} s", flush=True)
-    return told, layer or ""
+    return told, layer or "", where
+
+
+def _fooled(told: Explanation) -> bool:
+    return told.status == "fooled"
+
+
+def place_total(where: list[Places], *, draws: int = 2000) -> dict[str, float | None]:
+    """All images together, with a bootstrap interval of the share that lies as the paper says."""
+    if not where:
+        return {}
+    counts = torch.tensor([list(vars(one).values()) for one in where], dtype=torch.double)
+    generator = torch.Generator().manual_seed(0)
+    drawn = counts[torch.randint(len(counts), (draws, len(counts)), generator=generator)].sum(dim=1)
+    shares = drawn[:, 0] / (drawn[:, 0] + drawn[:, 1])
+    known, total = shares[shares.isfinite()], dict(vars(sum(where, Places())))
+    if not len(known):
+        return {**total, "low": None, "high": None}
+    ends = torch.tensor([0.025, 0.975], dtype=torch.double)
+    low, high = known.quantile(ends).tolist()
+    return {**total, "low": low, "high": high}
 
 
 def row_of(
@@ -188,8 +214,10 @@ def main() -> None:
                 block=options.block,
             )
             start = time.perf_counter()
-            told, layer = explain(shorter if counts else result, model, settings, options.map)
-            row = row_of(text, result, told, add_up(told))
+            shown = shorter if counts else result
+            told, layer, where = explain(shown, model, settings, options.map)
+            row = row_of(text, result, told, add_up(told)) | {"places": place_total(where)}
+            row |= {"revision": attack.facts().revision}
             row |= {"describe": describe(attack), "settings": asdict(settings), "layer": layer}
             row |= {"map": options.map}
             row |= {"seconds": result.seconds, "explain_seconds": time.perf_counter() - start}
