@@ -66,7 +66,12 @@ def test_json_is_the_file_and_nothing_else(run: Run, picture: Path, tmp_path: Pa
         "pixels": [[0, 1.0], [11, 0.0]],
         "elements": [[0, 1.0], [22, 0.0]],
     }
-    assert row["files"] == {"adversarial": "brick-adversarial.png", "figure": "brick-figure.png"}
+    assert row["files"] == {
+        "adversarial": "brick-adversarial.png",
+        "clean": "brick-clean.png",
+        "figure": "brick-figure.png",
+    }
+    assert row["margin"] < 0
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,8 @@ class AttackedPicture:
         reread: The prediction for the PNG as it is on the disk.
         reread_fools: Whether the PNG on the disk meets the goal.
         adversarial: Path of the PNG.
+        clean: Path of the PNG of the picture as the model saw it; None for images that the dataset
+            itself holds in that form.
         figure: Path of the figure with clean image, change and adversarial image; None if it was
             not drawn.
     """
@@ -59,6 +61,7 @@ class AttackedPicture:
     reread: Prediction
     reread_fools: bool
     adversarial: Path
+    clean: Path | None
     figure: Path | None
 
     def plain(self) -> dict[str, Any]:
@@ -71,6 +74,7 @@ class AttackedPicture:
             "png": {**plain(self.reread), "fools": self.reread_fools},
             "files": {
                 "adversarial": self.adversarial.name,
+                "clean": None if self.clean is None else self.clean.name,
                 "figure": None if self.figure is None else self.figure.name,
             },
             "label_from": self.record.label_from,
@@ -180,6 +184,7 @@ def attack_pictures(
                         classifier,
                         out,
                         title=title,
+                        clean=chosen is None or chosen.images.pixels is None,
                         figures=left,
                         drawn=unfinished.has_made,
                     )
@@ -221,11 +226,13 @@ def _save_pictures(
     folder: Path,
     *,
     title: str,
+    clean: bool,
     figures: int | None,
     drawn: Callable[[Path], bool],
 ) -> list[AttackedPicture]:
     """Write the PNGs of one batch and its first ``figures`` figures; ask about the PNGs.
 
+    With ``clean``, the clean images are written as well, as reports show them.
     Figures that are ``drawn`` already, before the run was stopped, are not drawn again.
     """
     pictures = []
@@ -234,6 +241,9 @@ def _save_pictures(
             one = result[i]
             adversarial, figure = folder / f"{record.name}-adversarial.png", None
             save_png(one.adversarial[0], adversarial)
+            before = folder / f"{record.name}-clean.png" if clean else None
+            if before is not None:
+                save_png(one.images[0], before)
             if figures is None or i < figures:
                 figure = folder / f"{record.name}-figure.png"
                 if not drawn(figure):
@@ -248,6 +258,7 @@ def _save_pictures(
                     reread=reread,
                     reread_fools=fools,
                     adversarial=adversarial,
+                    clean=before,
                     figure=figure,
                 )
             )

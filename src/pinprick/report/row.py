@@ -53,6 +53,7 @@ class Row:
         label_name, target_name: Their names.
         clean, adversarial, rounded: Predictions before, after, and after 8-bit rounding.
         needed_pixels, needed_elements: None where the goal was not met.
+        margin: Margin of the adversarial image in logits; below zero where the goal was met.
         seconds: Time of its batch, divided by the number of images attacked in the batch.
         peak_memory: Peak GPU memory of its batch in bytes; None on a CPU.
         found_by: Stage of the attack that found it; empty for attacks with one stage.
@@ -85,6 +86,7 @@ class Row:
     l1: float
     l2: float
     linf: float
+    margin: float
     forwards: int
     backwards: int
     out_of_budget: bool
@@ -112,6 +114,7 @@ def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
     wanted = [None] * len(result) if targets is None else targets.tolist()
     stages = {name: _pairs(passes) for name, passes in result.stages.items()}
     noise = [None] * len(result) if result.noise is None else result.noise.tolist()
+    margins = result.goal.margin(result.adversarial_logits.double()).tolist()
     starts = None if result.start is None else _pairs(result.start)
     traces = None if result.trace is None else _steps(result.trace)
     rows = []
@@ -130,6 +133,7 @@ def make_rows(result: AttackResult, model: Classifier) -> list[Row]:
                 peak_memory=result.peak_memory,
                 remark=str(result.remarks[i]),
                 found_by=result.found_by[i] if result.found_by else "",
+                margin=margins[i],
                 noise=noise[i],
                 stages={name: passes[i] for name, passes in stages.items()},
                 start=None if starts is None else starts[i],
