@@ -39,6 +39,7 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
     ("report",),
     ("jobs",),
     ("bench",),
+    ("pages",),
     ("cli",),
     ("__main__",),
 )

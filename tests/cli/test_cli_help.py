@@ -10,7 +10,10 @@ import pytest
 from cli.conftest import Run
 from pinprick import __version__
 
-COMMANDS = ("attack", "compare", "attacks", "certify", "check", "models", "prove", "selftest")
+COMMANDS = (
+    *("attack", "compare", "attacks", "certify", "check", "models", "prove", "report"),
+    "selftest",
+)
 
 
 def test_the_list_of_commands(run: Run) -> None:

@@ -22,6 +22,7 @@ from pinprick.cli import (
     explain,
     models,
     prove,
+    report,
     selftest,
     train,
     train_generator,
@@ -48,6 +49,7 @@ app.command("train")(train.main)
 app.command("train-generator")(train_generator.main)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
+app.command("report")(report.main)
 app.command("selftest")(selftest.main)
 
 

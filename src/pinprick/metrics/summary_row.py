@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pinprick.metrics.bootstrap import bootstrap_intervals
+from pinprick.metrics.bootstrap import RESAMPLES, bootstrap_intervals
 from pinprick.metrics.estimate import Estimate
 from pinprick.metrics.needed import Numbers, mean_needed, mean_over_fooled, median_needed
 from pinprick.metrics.outcomes import Outcomes
@@ -78,8 +78,12 @@ def summarise_runs(
     settings: str = "",
     unit: Unit | None = None,
     fixed_k: bool = False,
+    resamples: int = RESAMPLES,
 ) -> SummaryRow:
-    """The summary of an attack; ``runs`` has one entry per seed, all of the same images."""
+    """The summary of an attack; ``runs`` has one entry per seed, all of the same images.
+
+    ``resamples`` is how often images are drawn for intervals; other arguments as in SummaryRow.
+    """
     correct = np.logical_and.reduce([run.correct for run in runs])
     pixels = np.stack([run.pixels[correct] for run in runs])
     elements = np.stack([run.elements[correct] for run in runs])
@@ -93,7 +97,7 @@ def summarise_runs(
         correct=int(correct.sum()),
         wrong=max(run.wrong for run in runs),
         fooling_rate=_rate(np.isfinite(pixels).astype(np.float64)),
-        **_needed(pixels, elements),
+        **_needed(pixels, elements, resamples),
         forwards=_mean(np.stack([run.forwards[correct] for run in runs])),
         backwards=_mean(np.stack([run.backwards[correct] for run in runs])),
         seconds=sum(run.seconds for run in runs) / attacked if attacked else 0.0,
@@ -111,7 +115,7 @@ def _rate(fooled: Numbers) -> Estimate:
     return Estimate(mean, low, high, deviation)
 
 
-def _needed(pixels: Numbers, elements: Numbers) -> dict[str, Estimate]:
+def _needed(pixels: Numbers, elements: Numbers, resamples: int) -> dict[str, Estimate]:
     """Median, mean, and mean over fooled images in both units, by the name of the field."""
     both, seeds = np.concatenate((pixels, elements)), len(pixels)
     wanted = [
@@ -120,7 +124,9 @@ def _needed(pixels: Numbers, elements: Numbers) -> dict[str, Estimate]:
         for name, statistic in _STATISTICS.items()
     ]
     intervals = bootstrap_intervals(
-        both, [partial(_over_seeds, statistic, rows) for _, statistic, rows in wanted]
+        both,
+        [partial(_over_seeds, statistic, rows) for _, statistic, rows in wanted],
+        resamples=resamples,
     )
     estimates = {}
     for (name, statistic, rows), (low, high) in zip(wanted, intervals, strict=True):

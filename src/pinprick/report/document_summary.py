@@ -21,10 +21,10 @@ def summarise_documents(documents: Sequence[Mapping[str, Any]]) -> Summary:
 
     Where a run ended early, the seeds and attacks with the most pictures are summarised.
     """
-    by_seed = [_by_attack(document) for document in documents]
+    by_seed = [attack_images(document) for document in documents]
     names = _names(list(by_seed[0]))
     outcomes = {
-        name: _longest([_outcomes(attacks[key]) for attacks in by_seed if key in attacks])
+        name: _longest([outcomes_of(attacks[key]) for attacks in by_seed if key in attacks])
         for key, name in names.items()
     }
     models = dict.fromkeys(outcomes, str(documents[0]["model"]))
@@ -46,7 +46,7 @@ def _kept_small(document: Mapping[str, Any], settings: str, images: Images) -> K
     return kept_small_in_words(images[0].get("unit"), settings, grey=grey)
 
 
-def _by_attack(document: Mapping[str, Any]) -> dict[tuple[str, str], Images]:
+def attack_images(document: Mapping[str, Any]) -> dict[tuple[str, str], Images]:
     """What each attack did, by its name and settings; result.json has one without settings."""
     if "attacks" not in document:
         return {(str(document["attack"]["name"]), ""): document["images"]}
@@ -72,7 +72,9 @@ def _longest(runs: Sequence[Outcomes]) -> list[Outcomes]:
     return [run for run in runs if len(run) == most]
 
 
-def _outcomes(images: Images) -> Outcomes:
+def outcomes_of(images: Images) -> Outcomes:
+    """What was measured, one entry per picture."""
+
     def column(name: str) -> list[Any]:
         return [image[name] for image in images]
 
