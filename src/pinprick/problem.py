@@ -31,6 +31,7 @@ from pinprick.random import Streams
 from pinprick.speed import ModelPasses
 from pinprick.trace import Passes, Tracer
 from pinprick.types import Allowed, Counts, Images, Logits, Mask, PerImage
+from pinprick.watch import Watch
 
 
 class Problem(BatchRows):
@@ -55,6 +56,7 @@ class Problem(BatchRows):
         strict: Raise ``OverBudget`` instead of refusing a row that is out of budget.
         tracer: Records the best so far after every pass; None for no trace.
         passes: How the model is queried; None to query it directly.
+        watch: Sees every candidate and may stop the run; None for nobody.
     """
 
     SHARED = ("_no_answer",)
@@ -77,6 +79,7 @@ class Problem(BatchRows):
         strict: bool = False,
         tracer: Tracer | None = None,
         passes: ModelPasses | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.images, self.goal, self.rng = images, goal, rng
         self.allowed, self.start = allowed, start
@@ -89,6 +92,7 @@ class Problem(BatchRows):
             max_passes,
             strict,
             deadline,
+            watch,
         )
         self._passes, self._in_float32 = passes, passes is None or not passes.confirms
         self._backward = Backward(
@@ -315,6 +319,9 @@ class Problem(BatchRows):
         if self._tracer is not None:
             changed, spent = images.detach() != self.images, self.tally.backwards[self._rows]
             self._tracer.note(self._rows, spent, self.goal, logits, changed)
+        if (watch := self.tally.watch) is not None:
+            passes = self.tally.forwards, self.tally.backwards
+            watch.see(self._rows, images.detach(), self.goal, logits.detach(), *passes)
         coarse = self._passes is not None and not self._in_float32
         if coarse or self.goal.slack:
             margin = self.goal.margin(logits.detach())
@@ -333,7 +340,8 @@ class Tally:
         out_of_time: Images that were refused a pass after the time limit.
         refused: Images that were refused an answer, for these reasons or because the model failed.
         deadline: When the time is over, by ``time.perf_counter``; None for never.
-        time_is_over: Whether a forward pass was requested after that.
+        time_is_over: Whether a forward pass was requested after that, or after a stop.
+        watch: Sees every candidate and may stop the run; None for nobody.
         failures: Why a remote model gave no answer, by the row of the image.
         flat: Number of gradients that were all zero.
         untried: Images that the attack says it never changed.
@@ -354,13 +362,14 @@ class Tally:
         max_passes: int | None,
         strict: bool,
         deadline: float | None,
+        watch: Watch | None,
     ) -> None:
         self.forwards: Counts = torch.zeros(images, dtype=torch.long, device=device)
         self.backwards: Counts = torch.zeros_like(self.forwards)
         self.out_of_budget: Mask = torch.zeros_like(self.forwards, dtype=torch.bool)
         self.out_of_time: Mask = torch.zeros_like(self.out_of_budget)
         self.refused: Mask = torch.zeros_like(self.out_of_budget)
-        self.deadline, self.time_is_over = deadline, False
+        self.deadline, self.time_is_over, self.watch = deadline, False, watch
         self.failures: dict[int, str] = {}
         self.flat: Counts = torch.zeros_like(self.forwards)
         self.untried: Mask = torch.zeros_like(self.out_of_budget)
@@ -385,6 +394,8 @@ class Tally:
     def look_at_clock(self) -> None:
         if self.deadline is not None and not self.time_is_over:
             self.time_is_over = time.perf_counter() >= self.deadline
+        if self.watch is not None and self.watch.stopped:
+            self.time_is_over = True
 
     def may_forward(self, rows: Tensor) -> Mask:
         """Which of the rows may be forwarded; the others are refused."""

@@ -44,6 +44,7 @@ from pinprick.speed import ModelPasses
 from pinprick.speed_names import Speed
 from pinprick.trace import Tracer
 from pinprick.types import Allowed, Images, Logits, Mask
+from pinprick.watch import Watch
 
 _FIRST = 3  # images without an answer after which a remote model counts as down
 
@@ -149,13 +150,15 @@ def attack_batches(
     trace: bool = False,
     folder: str | Path | None = None,
     speed: Speed | ModelPasses = "exact",
+    watch: Watch | None = None,
 ) -> Iterator[AttackResult]:
     """One result per batch, as each is done; arguments as for ``run_attack``.
 
     All input is checked before the first batch is attacked. Batches of an iterable are checked one
     by one; a batch of more than ``batch_size`` images gives several results. A batch that does not
     fit the GPU is started again in halves. Several calls share one time limit where
-    ``max_seconds`` is the same ``TimeLeft``.
+    ``max_seconds`` is the same ``TimeLeft``. ``watch`` sees every candidate and may stop the run;
+    batches that it stops are not saved in ``folder``.
     """
     check_parties(attack, model)
     classifier = as_classifier(model)
@@ -204,7 +207,7 @@ def attack_batches(
         check_batches_alone(labels, targets, allowed, ids, start)
         parts = enumerate(tasks_of(images, classifier, batch_size, take))
         tasks = (with_saved(task, f"part-{number}") for number, task in parts)
-    batches = _batches(attack, facts, passes, tasks, seed, time_left)
+    batches = _batches(attack, facts, passes, tasks, seed, time_left, watch)
     return batches if passes is speed else _released(passes, batches)
 
 
@@ -220,6 +223,7 @@ def _batches(
     tasks: Iterable[tuple[Task, SavedBatches | None]],
     seed: int,
     time_left: "TimeLeft",
+    watch: Watch | None,
 ) -> Iterator[AttackResult]:
     model = passes.model
     answer: Logits | None = None
@@ -232,13 +236,14 @@ def _batches(
             check_classes(task, answer)
         for number, part in enumerate(task.batches()):
             if saved is None:
-                yield from _attack_or_halve(attack, facts, passes, part, seed, time_left)
+                yield from _attack_or_halve(attack, facts, passes, part, seed, time_left, watch)
                 continue
             result = saved.load(number, part)
             if result is None:
-                halves = _attack_or_halve(attack, facts, passes, part, seed, time_left)
+                halves = _attack_or_halve(attack, facts, passes, part, seed, time_left, watch)
                 result = join(list(halves))
-                saved.save(number, result)
+                if watch is None or not watch.stopped:
+                    saved.save(number, result)
             else:
                 time_left.subtract(result.seconds)
             yield result
@@ -254,10 +259,16 @@ def _first_answer(model: Classifier, task: Task) -> Logits:
 
 
 def _attack_or_halve(
-    attack: Attack, facts: Card, passes: ModelPasses, part: Task, seed: int, time_left: "TimeLeft"
+    attack: Attack,
+    facts: Card,
+    passes: ModelPasses,
+    part: Task,
+    seed: int,
+    time_left: "TimeLeft",
+    watch: Watch | None,
 ) -> Iterator[AttackResult]:
     try:
-        yield _attack_batch(attack, facts, passes, part, seed, time_left)
+        yield _attack_batch(attack, facts, passes, part, seed, time_left, watch)
         return
     except torch.OutOfMemoryError:
         if len(part) == 1 or passes.model.sent is not None:  # nothing is sent to a service twice
@@ -265,14 +276,20 @@ def _attack_or_halve(
     passes.release()
     torch.cuda.empty_cache()
     for half in part.halves():
-        yield from _attack_or_halve(attack, facts, passes, half, seed, time_left)
+        yield from _attack_or_halve(attack, facts, passes, half, seed, time_left, watch)
 
 
 @torch.inference_mode(
     False
 )  # an attack needs gradients, also where the caller is in inference mode
 def _attack_batch(
-    attack: Attack, facts: Card, passes: ModelPasses, part: Task, seed: int, time_left: "TimeLeft"
+    attack: Attack,
+    facts: Card,
+    passes: ModelPasses,
+    part: Task,
+    seed: int,
+    time_left: "TimeLeft",
+    watch: Watch | None,
 ) -> AttackResult:
     model, home = passes.model, part.images.device
     part = part.to(model.device or home)
@@ -303,10 +320,11 @@ def _attack_batch(
             deadline=time_left.deadline,
             tracer=tracer,
             passes=None if passes.speed == "exact" else passes,
+            watch=watch,
         )
         adversarial = images.clone()
         clock.start()
-        if time_left.is_over:
+        if time_left.is_over or (watch is not None and watch.stopped):
             problem.tally.out_of_time |= todo
         elif todo.any():
             with time_left.spent():
