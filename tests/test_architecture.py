@@ -40,6 +40,7 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
     ("jobs",),
     ("bench",),
     ("pages",),
+    ("web",),
     ("cli",),
     ("__main__",),
 )

@@ -26,6 +26,7 @@ from pinprick.cli import (
     selftest,
     train,
     train_generator,
+    web,
 )
 from pinprick.errors import PinprickError, Stopped
 
@@ -50,6 +51,7 @@ app.command("train-generator")(train_generator.main)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 app.command("report")(report.main)
+app.command("web")(web.main)
 app.command("selftest")(selftest.main)
 
 

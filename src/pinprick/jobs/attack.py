@@ -149,7 +149,7 @@ def attack_pictures(
 
     title = f"{attack.card.title} on {classifier.name}"
     request = describe_request([attack], model, source, run, start=start)
-    document = partial(_document, classifier, chosen, request)
+    document = partial(attack_document, classifier, chosen, request)
     time_left = TimeLeft(run.max_seconds)
     pictures: list[AttackedPicture] = []
     unreadable: list[Unreadable] = []
@@ -273,7 +273,7 @@ def _reread(path: Path, result: AttackResult, model: Classifier) -> tuple[Predic
     return predictions(logits, model)[0], bool(result.goal.met(logits)[0])
 
 
-def _document(
+def attack_document(
     model: Classifier,
     chosen: ChosenData | None,
     request: dict[str, Any],

@@ -1,0 +1,25 @@
+"""Images as the bytes of PNG files, for the browser."""
+
+import io
+
+import numpy as np
+from PIL import Image
+from torch import Tensor
+
+_FAST = 1  # zlib: the wire is short
+
+
+def to_bytes(values: Tensor) -> Tensor:
+    """Values in [0, 1] as 8-bit values of the same shape, on the CPU."""
+    return (values.detach() * 255).round().byte().cpu()
+
+
+def png_bytes(pixels: Tensor) -> bytes:
+    """The PNG of 8-bit values (channel, height, width), in grey or colour."""
+    values = pixels.permute(1, 2, 0).numpy()
+    image = Image.fromarray(
+        values[:, :, 0] if values.shape[2] == 1 else np.ascontiguousarray(values)
+    )
+    file = io.BytesIO()
+    image.save(file, format="PNG", compress_level=_FAST)
+    return file.getvalue()
