@@ -47,7 +47,7 @@ def serve(
 
     find_device(device)
     token = "" if is_loopback(host) else secrets.token_urlsafe(24)
-    bound = _bind(host, port)
+    bound = bind(host, port)
     workbench = Workbench(list_model_names(models), device)
     app = make_app(workbench, Rules(host=host, token=token))
     address = _address(host, bound.getsockname()[1], token)
@@ -71,7 +71,8 @@ def serve(
         bound.close()
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
+    """A socket of that address and port; ``BadInput`` where it cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

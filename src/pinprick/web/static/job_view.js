@@ -60,6 +60,7 @@ export class JobView {
   async open(id) {
     this.id = id;
     this.why = "";
+    this.clean = null;
     this.find(".reasons").hidden = true;
     this.setView("adversarial", false);
     await this.reload();

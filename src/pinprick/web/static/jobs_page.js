@@ -1,6 +1,6 @@
 // A page with a form and one view per attack: one attack, or two side by side.
 
-import { complain, listen, post } from "./api.js";
+import { complain, get, listen, post } from "./api.js";
 import { AttackChoice, bindBrush, limits, offerClasses, setLimits } from "./choices.js";
 import { JobView } from "./job_view.js";
 import { MaskBrush } from "./mask_brush.js";
@@ -30,14 +30,13 @@ export function startPage(suffixes, names) {
     brushes.end();
     try {
       const address = new URLSearchParams();
-      for (const [index, view] of views.entries()) {
+      for (const [index, name] of names.entries()) {
         const fields = { picture: drop.id, model: model.value, ...choices[index].fields, ...limits(), mask: brush.text() };
-        const job = await post("/jobs", fields);
-        address.set(names[index], job.id);
-        view.clean = null;
-        await view.open(job.id);
+        address.set(name, (await post("/jobs", fields)).id);
       }
       history.pushState(null, "", `?${address}`);
+      await Promise.all(views.map((view, index) => view.open(address.get(names[index]))));
+      if (innerWidth < 860) document.getElementById("jobs").scrollIntoView({ behavior: "smooth" });
     } catch (error) {
       complain(error);
     }
@@ -47,19 +46,16 @@ export function startPage(suffixes, names) {
   // The jobs in the address, as the server knows them, and the form as it was.
   async function restore() {
     const address = new URLSearchParams(location.search);
-    for (const [index, view] of views.entries()) {
-      const id = address.get(names[index]);
-      if (!id) continue;
-      await view.open(id);
-      choices[index].set(view.doc.request);
-      if (index) continue;
-      const { request, size } = view.doc;
-      drop.id = request.picture;
-      model.value = request.model;
-      setLimits(request);
-      await drop.look(true);
-      if (size) brush.read(request.mask, size[1] * size[2]);
-    }
+    const ids = names.map((name) => address.get(name));
+    const known = await Promise.all(ids.map((id) => id && get(`/jobs/${id}`)));
+    known.forEach((job, index) => job && choices[index].set(job.request));
+    const first = known.find(Boolean);
+    if (!first) return;
+    drop.id = first.request.picture;
+    model.value = first.request.model;
+    setLimits(first.request);
+    await Promise.all([drop.look(true), ...views.map((view, index) => ids[index] && view.open(ids[index]))]);
+    if (first.size) brush.read(first.request.mask, first.size[1] * first.size[2]);
   }
 
   addEventListener("popstate", () => restore().catch(complain));

@@ -1,0 +1,252 @@
+"""The pages in a real browser: drop, run, switch, paint, compare, stop, reload, two tabs."""
+
+import base64
+import io
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+from browser import OpenPage, Page, chromium, open_page
+from PIL import Image
+
+from pinprick.data.select import load_subset
+from pinprick.data.subset import parse
+from pinprick.web.app import make_app
+from pinprick.web.png_bytes import png_bytes, to_bytes
+from pinprick.web.safety import Rules
+from pinprick.web.serve import bind
+from pinprick.web.workbench import Workbench
+
+pytestmark = pytest.mark.browser
+__all__ = ["chromium", "open_page"]
+
+LONG = ("auto", "thorough")
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A server in a thread, with one small model."""
+    workbench = Workbench(["pinprick:fashion_cnn"], "cpu")
+    app = make_app(workbench, Rules(host="127.0.0.1"))
+    bound = bind("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
+    server.should_exit = True
+    thread.join(timeout=10)
+    workbench.queue.close()
+    bound.close()
+
+
+@pytest.fixture(scope="module")
+def shoe() -> bytes:
+    """An image of Fashion-MNIST as PNG."""
+    return png_bytes(to_bytes(load_subset(parse("fashion_sample"))[0:1].images()[0]))
+
+
+def drop(page: Page, data: bytes, name: str = "shoe.png", kind: str = "image/png") -> None:
+    """Drop a file on the page, as from a folder."""
+    page.evaluate(
+        """([text, name, type]) => {
+          const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+          const dataTransfer = new DataTransfer();
+          dataTransfer.items.add(new File([bytes], name, { type }));
+          const event = new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true });
+          document.getElementById("drop").dispatchEvent(event);
+        }""",
+        [base64.b64encode(data).decode(), name, kind],
+    )
+
+
+def seen(page: Page) -> None:
+    page.wait_for_selector("#go:not([disabled])")
+    page.wait_for_selector(".job.seen")
+
+
+def state(page: Page, *states: str, number: int = 0) -> None:
+    selectors = ", ".join(f"#jobs .job:nth-child({number + 1})[data-state={one}]" for one in states)
+    page.wait_for_selector(selectors)
+
+
+def attack(page: Page, address: str, shoe: bytes, **choices: str) -> None:
+    """Open the page, drop the picture and start an attack."""
+    page.goto(address)
+    drop(page, shoe)
+    seen(page)
+    for name, value in choices.items():
+        page.select_option(f"#{name}", value)
+    page.click("#go")
+
+
+def shown(page: Page) -> bytes:
+    """The pixels of the first stage, as a PNG."""
+    text = page.evaluate("document.querySelector('.frame .base').toDataURL()")
+    return base64.b64decode(text.partition(",")[2])
+
+
+def test_a_dropped_picture_is_attacked_and_its_pixels_are_switched(
+    address: str, shoe: bytes, open_page: OpenPage
+) -> None:
+    page = open_page()
+    attack(page, address, shoe, unit="pixels")
+    state(page, "done")
+    fooled = page.inner_text(".job h2")
+    count = page.locator(".pixels li").count()
+    assert fooled.startswith(f"{count} pixel")
+    assert "→" in fooled
+    adversarial = Image.open(io.BytesIO(shown(page)))
+    assert adversarial.size == (28, 28)
+    page.locator(".pixels li input").first.uncheck()
+    page.locator(".headline .sub", has_text=f"with {count - 1} pixel").wait_for()
+    page.click(".all-on")
+    page.locator(".job h2", has_text=fooled).wait_for()
+    page.wait_for_timeout(100)
+    assert Image.open(io.BytesIO(shown(page))).tobytes() == adversarial.tobytes()
+    page.click("text=Clean")
+    page.wait_for_timeout(200)
+    assert Image.open(io.BytesIO(shown(page))).tobytes() != adversarial.tobytes()
+    with page.expect_download() as download:
+        page.click("[data-file='adversarial.png']")
+    assert download.value.suggested_filename == "shoe-adversarial.png"
+    page.click(".why")
+    page.wait_for_selector(".reasons .groups li")
+    assert page.locator(".reasons .frame").count() == 2
+
+
+def test_a_reloaded_page_finds_its_job_and_its_choices(
+    address: str, shoe: bytes, open_page: OpenPage
+) -> None:
+    page = open_page()
+    page.goto(address)
+    drop(page, shoe)
+    seen(page)
+    page.select_option("#attack", "greedy")
+    page.fill("#target", "Sandal")
+    page.click("#go")
+    state(page, "done", "failed")
+    before = page.inner_text(".job h2")
+    page.reload()
+    state(page, "done")
+    assert page.inner_text(".job h2") == before
+    assert page.input_value("#attack") == "greedy"
+    assert page.input_value("#target") == "Sandal"
+    page.wait_for_selector("#thumb:not([hidden])")
+
+
+def test_the_slider_goes_back_over_the_trace(
+    address: str, shoe: bytes, open_page: OpenPage
+) -> None:
+    page = open_page()
+    attack(page, address, shoe, unit="elements")
+    state(page, "done")
+    last = shown(page)
+    slider = page.locator(".effort input")
+    assert int(slider.get_attribute("max")) > 0
+    slider.fill("0")
+    page.wait_for_timeout(300)
+    assert shown(page) != last
+    assert page.locator(".plot .fall").count() == 1
+
+
+def test_pixels_change_only_where_the_mask_is_painted(
+    address: str, shoe: bytes, open_page: OpenPage
+) -> None:
+    page = open_page()
+    page.goto(address)
+    drop(page, shoe)
+    seen(page)
+    page.wait_for_timeout(200)
+    page.click("#paint")
+    page.fill("#brush", "40")
+    box = page.locator(".frame .over").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.7
+    page.mouse.move(x - 150, y)
+    page.mouse.down()
+    page.mouse.move(x + 150, y, steps=8)
+    page.mouse.up()
+    page.click("#go")
+    state(page, "done")
+    lines = page.locator(".pixels li").all_inner_texts()
+    assert lines
+    rows = [int(line.split("row ")[1].split(",")[0]) for line in lines]
+    assert min(rows) > 28 * 0.5
+    assert max(rows) < 28 * 0.9
+
+
+def test_two_attacks_are_compared_side_by_side(
+    address: str, shoe: bytes, open_page: OpenPage
+) -> None:
+    page = open_page()
+    page.goto(f"{address}compare")
+    drop(page, shoe)
+    seen(page)
+    page.select_option("#attack-1", "greedy")
+    page.click("#go")
+    state(page, "done", number=0)
+    state(page, "done", number=1)
+    page.reload()
+    state(page, "done", number=1)
+    assert page.input_value("#attack-1") == "greedy"
+    assert page.locator(".job h2", has_text="→").count() == 2
+
+
+def test_a_running_attack_falls_live_in_two_tabs_and_is_stopped(
+    address: str, shoe: bytes, open_page: OpenPage
+) -> None:
+    page = open_page()
+    attack(page, address, shoe, attack=LONG[0], effort=LONG[1])
+    state(page, "running")
+    other = open_page()
+    other.goto(page.url)
+    state(other, "running")
+    texts, until = set(), time.monotonic() + 2
+    while time.monotonic() < until:
+        texts.add(other.inner_text(".headline .sub"))
+        other.wait_for_timeout(40)
+    assert len(texts) >= 4  # at least twice per second
+    page.click(".stop")
+    state(other, "stopped")
+    state(page, "stopped")
+    assert "best so far" in other.inner_text(".headline .sub")
+
+
+def test_hostile_uploads_and_bad_input_become_one_line(
+    address: str, shoe: bytes, open_page: OpenPage
+) -> None:
+    page = open_page()
+    page.goto(address)
+    page.evaluate("window.hurt = 0")
+    drop(page, b"<svg xmlns='http://www.w3.org/2000/svg' onload='hurt=1'/>", "x.svg", "image/svg")
+    page.wait_for_selector("#toast:not([hidden])")
+    assert "not a picture" in page.inner_text("#toast")
+    drop(page, shoe, "<img src=x onerror=hurt=1>.png")
+    seen(page)
+    page.fill("#target", "<b onclick=hurt=1>")
+    page.click("#go")
+    state(page, "failed")
+    assert "no class" in page.inner_text(".headline .sub")
+    page.click("#queue summary")
+    assert page.evaluate("window.hurt") == 0
+
+
+@pytest.mark.parametrize("width", [360, 1280, 2560])
+def test_pages_fit_every_width(
+    address: str, shoe: bytes, open_page: OpenPage, width: int, request: Any
+) -> None:
+    page = open_page(width)
+    for name in ("", "compare"):
+        page.goto(address + name)
+        drop(page, shoe)
+        seen(page)
+        page.click("#go")
+        state(page, "done", number=1 if name else 0)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for scheme in ("light", "dark"):
+            if folder := request.config.getoption("basetemp"):  # to be looked at
+                page.emulate_media(color_scheme=scheme)
+                file = f"{folder}/{name or 'attack'}-{width}-{scheme}.png"
+                page.screenshot(path=file, full_page=True)
