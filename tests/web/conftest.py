@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def workbench() -> Iterator[Workbench]:
 
 @pytest.fixture
 def client(workbench: Workbench) -> Iterator[TestClient]:
-    app = make_app(workbench, Rules(host="127.0.0.1"))
+    app = make_app(workbench, Rules(host="127.0.0.1"), Path.cwd())
     with TestClient(app, base_url=HOME, headers={"origin": HOME}) as made:
         yield made
 

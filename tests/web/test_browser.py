@@ -5,6 +5,7 @@ import io
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ LONG = ("auto", "thorough")
 def address() -> Iterator[str]:
     """A server in a thread, with one small model."""
     workbench = Workbench(["pinprick:fashion_cnn"], "cpu")
-    app = make_app(workbench, Rules(host="127.0.0.1"))
+    app = make_app(workbench, Rules(host="127.0.0.1"), Path.cwd())
     bound = bind("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, args=([bound],), daemon=True)

@@ -37,7 +37,7 @@ def test_another_origin_is_refused(client: TestClient, origin: str, method: str)
 
 
 def test_a_post_without_an_origin_is_refused(workbench: Workbench) -> None:
-    app = make_app(workbench, Rules(host="127.0.0.1"))
+    app = make_app(workbench, Rules(host="127.0.0.1"), Path.cwd())
     client = TestClient(app, base_url=HOME)
     assert client.post("/pictures", content=picture_bytes()).status_code == 403
     assert client.get("/").status_code == 200
@@ -49,7 +49,7 @@ def test_a_picture_cannot_be_embedded_by_another_site(client: TestClient) -> Non
 
 
 def test_beyond_loopback_nothing_is_served_without_the_token(workbench: Workbench) -> None:
-    app = make_app(workbench, Rules(host="0.0.0.0", token="secret"))
+    app = make_app(workbench, Rules(host="0.0.0.0", token="secret"), Path.cwd())
     client = TestClient(app, base_url="http://10.0.0.7:8431", follow_redirects=False)
     for path in ("/", "/events", "/static/style.css", "/?token=wrong"):
         assert client.get(path).status_code == 401, path
@@ -89,7 +89,7 @@ def test_too_many_requests_are_refused_until_time_has_passed(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(safety, "BURST", 5.0)
-    inner = make_app(workbench, Rules(host="127.0.0.1"))
+    inner = make_app(workbench, Rules(host="127.0.0.1"), Path.cwd())
     client = TestClient(Safety(inner, Rules(host="127.0.0.1"), lambda: now[0]), base_url=HOME)
     answers = [client.get("/nowhere").status_code for _ in range(int(safety.BURST) + 1)]
     assert answers[-2:] == [404, 429]

@@ -21,6 +21,7 @@ from pinprick.web.job_queue import Busy, Job
 from pinprick.web.live_events import EventStreams
 from pinprick.web.png_bytes import png_bytes, to_bytes
 from pinprick.web.safety import App, Rules, Safety
+from pinprick.web.stores import Stores
 from pinprick.web.uploads import (
     PICTURE_BYTES,
     numbers_field,
@@ -37,9 +38,9 @@ _NAME = re.compile(r"[^\w .-]+")
 _FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 
-def make_app(workbench: Workbench, rules: Rules) -> App:
-    """The whole application, with every request checked."""
-    pages = _Pages(workbench)
+def make_app(workbench: Workbench, rules: Rules, folder: Path) -> App:
+    """The whole application, with every request checked; stores are looked for in ``folder``."""
+    pages = _Pages(workbench, Stores(folder))
     app = Starlette(
         routes=pages.routes(),
         exception_handlers={PinprickError: _refused, 404: _not_found},
@@ -50,8 +51,8 @@ def make_app(workbench: Workbench, rules: Rules) -> App:
 class _Pages:
     """What answers each address."""
 
-    def __init__(self, workbench: Workbench) -> None:
-        self._workbench = workbench
+    def __init__(self, workbench: Workbench, stores: Stores) -> None:
+        self._workbench, self._stores = workbench, stores
         self._streams = EventStreams(workbench.queue)
         templates = Environment(
             loader=FileSystemLoader(_HERE / "templates"),
@@ -61,13 +62,18 @@ class _Pages:
         choices = {"models": workbench.models, "attacks": list_attacks(), "version": __version__}
         self._pages = {
             name: templates.get_template(f"{name}.html").render(**choices, page=name)
-            for name in ("attack", "compare")
+            for name in ("attack", "compare", "stores")
         }
 
     def routes(self) -> list[Any]:
         return [
             Route("/", self._page("attack")),
             Route("/compare", self._page("compare")),
+            Route("/stores", self._page("stores")),
+            Route("/stores/list", self.store_names),
+            Route("/stores/board", self.board),
+            Route("/stores/cells", self.cells),
+            Route("/stores/rows", self.rows),
             Route("/events", self._streams.answer),
             Route("/pictures", self.add_picture, methods=["POST"]),
             Route("/look", self.look, methods=["POST"]),
@@ -183,6 +189,20 @@ class _Pages:
         job.finished()
         return _download(job.result_json.encode(), "application/json", "result.json")
 
+    def store_names(self, _: Request) -> Response:
+        return JSONResponse({"names": self._stores.names(), "folder": self._stores.root.name})
+
+    def board(self, request: Request) -> Response:
+        unit = request.query_params.get("unit", "pixels")
+        return JSONResponse(self._stores.board(_store(request), unit))
+
+    def cells(self, request: Request) -> Response:
+        return JSONResponse(self._stores.cells(_store(request)))
+
+    def rows(self, request: Request) -> Response:
+        cell = request.query_params.get("cell", "")
+        return JSONResponse(self._stores.rows(_store(request), cell))
+
     def _job(self, request: Request) -> Job:
         return self._workbench.queue.find(request.path_params["id"])
 
@@ -203,6 +223,10 @@ class _Pages:
             return await asyncio.wait_for(future, _PATIENCE)
         except TimeoutError:
             raise Busy("the device is busy; try again when the running job has ended") from None
+
+
+def _store(request: Request) -> str:
+    return str(request.query_params.get("store", ""))
 
 
 def _png(data: bytes) -> Response:

@@ -6,6 +6,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 
 from pinprick.errors import BadInput, MissingExtra
 from pinprick.web.safety import Rules, is_loopback
@@ -49,7 +50,7 @@ def serve(
     token = "" if is_loopback(host) else secrets.token_urlsafe(24)
     bound = bind(host, port)
     workbench = Workbench(list_model_names(models), device)
-    app = make_app(workbench, Rules(host=host, token=token))
+    app = make_app(workbench, Rules(host=host, token=token), Path.cwd())
     address = _address(host, bound.getsockname()[1], token)
     show(address)
     if token:
