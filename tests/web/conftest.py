@@ -1,6 +1,7 @@
 """A server without a socket: requests go straight to the application."""
 
 import io
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +27,16 @@ def picture_bytes(kind: str = "PNG", size: tuple[int, int] = (28, 28)) -> bytes:
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, kind)
     return file.getvalue()
+
+
+def copy_store(folder: Path, *, cells: int) -> None:
+    """Some cells of a published store, in a folder of their own."""
+    published = Path(__file__).parents[2] / "results" / "wifgsm" / "store"
+    folder.mkdir(parents=True)
+    shutil.copy(published / "store.json", folder)
+    for file in sorted(published.glob("cells/*/*.parquet"))[:cells]:
+        (folder / "cells" / file.parent.name).mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, folder / "cells" / file.parent.name)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import io
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from pinprick.web.png_bytes import png_bytes, to_bytes
 from pinprick.web.safety import Rules
 from pinprick.web.serve import bind
 from pinprick.web.workbench import Workbench
+from web.conftest import copy_store
 
 pytestmark = pytest.mark.browser
 __all__ = ["chromium", "open_page"]
@@ -28,10 +28,12 @@ LONG = ("auto", "thorough")
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """A server in a thread, with one small model."""
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server in a thread, with one small model and one store."""
+    folder = tmp_path_factory.mktemp("work")
+    copy_store(folder / "store", cells=3)
     workbench = Workbench(["pinprick:fashion_cnn"], "cpu")
-    app = make_app(workbench, Rules(host="127.0.0.1"), Path.cwd())
+    app = make_app(workbench, Rules(host="127.0.0.1"), folder)
     bound = bind("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
@@ -232,6 +234,18 @@ def test_hostile_uploads_and_bad_input_become_one_line(
     assert "no class" in page.inner_text(".headline .sub")
     page.click("#queue summary")
     assert page.evaluate("window.hurt") == 0
+
+
+def test_a_store_is_browsed_from_its_board_to_its_images(address: str, open_page: OpenPage) -> None:
+    page = open_page(360)
+    page.goto(f"{address}stores?store=store&unit=elements")
+    page.locator("#board th", has_text="median elements").first.wait_for()
+    page.fill("#filter", "no such attack")
+    assert page.locator("#cells tbody tr").count() == 0
+    page.fill("#filter", "")
+    page.locator("#cells td button").first.click()
+    page.locator("#rows tbody tr").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 @pytest.mark.parametrize("width", [360, 1280, 2560])

@@ -11,21 +11,14 @@ from pinprick.web.app import make_app
 from pinprick.web.safety import Rules
 from pinprick.web.stores import Stores
 from pinprick.web.workbench import Workbench
-from web.conftest import HOME
-
-PUBLISHED = Path(__file__).parents[2] / "results" / "wifgsm" / "store"
+from web.conftest import HOME, copy_store
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A working folder with a store of three cells, beside one that it must not show."""
     for name in ("work/made/store", "elsewhere"):
-        copy = tmp_path / name
-        (copy / "cells").mkdir(parents=True)
-        shutil.copy(PUBLISHED / "store.json", copy)
-        for file in sorted(PUBLISHED.glob("cells/*/*.parquet"))[:3]:
-            (copy / "cells" / file.parent.name).mkdir(exist_ok=True)
-            shutil.copy(file, copy / "cells" / file.parent.name)
+        copy_store(tmp_path / name, cells=3)
     work = tmp_path / "work"
     (work / "link").symlink_to(tmp_path / "elsewhere")
     shutil.copytree(work / "made" / "store", work / ".hidden" / "store")

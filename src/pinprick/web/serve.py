@@ -11,6 +11,8 @@ from pathlib import Path
 from pinprick.errors import BadInput, MissingExtra
 from pinprick.web.safety import Rules, is_loopback
 
+_BACKLOG = 64
+
 
 def check_installed() -> None:
     """Raise ``MissingExtra`` unless the packages of the extra are installed."""
@@ -73,12 +75,13 @@ def serve(
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket of that address and port; ``BadInput`` where it cannot be had."""
+    """A socket that listens there; ``BadInput`` where it cannot."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        bound.listen(_BACKLOG)  # so that a browser that comes early waits instead of failing
     except OSError as error:
         bound.close()
         reason = error.strerror or str(error)

@@ -14,7 +14,10 @@ _DEPTH = 4  # folders below the working folder
 _FOLDERS = 5_000  # that are looked into
 _MOST = 100  # stores
 _ROWS = 1_000  # of a cell that are listed
-_SHOWN = ("index", "label", "target", "success", "pixels", "elements", "forwards", "backwards")
+_SHOWN = (
+    *("index", "label", "target", "skipped", "success", "pixels", "elements"),
+    *("forwards", "backwards", "remark", "error"),
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Stores:
         if cell not in set(store.keys()):
             raise BadInput("there is no such cell in this store")
         _, _, table = store.read(cell)
-        shown = table.select([*_SHOWN, "remark", "error"]).slice(0, _ROWS)
+        shown = table.select(list(_SHOWN)).slice(0, _ROWS)
         return [_finite(row) for row in shown.to_pylist()]
 
     def path(self, name: str) -> Path:

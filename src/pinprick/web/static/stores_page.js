@@ -10,12 +10,12 @@ const store = find("store");
 const unit = find("unit");
 let cells = [];
 
+// A table that scrolls by itself, with its caption above.
 function table(columns, rows, caption = "") {
   const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col", textContent: name })));
-  const body = rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell))));
+  const body = rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", { title: cell.textContent ?? cell }, cell))));
   const made = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
-  if (caption) made.prepend(element("caption", { textContent: caption }));
-  return made;
+  return [element("p", { className: "caption", textContent: caption }), element("div", { className: "scroll" }, made)];
 }
 
 const text = (value) => (value === null || value === undefined ? "–" : typeof value === "number" ? value.toLocaleString("en") : String(value));
@@ -28,7 +28,7 @@ async function show() {
   find("rows").hidden = true;
   try {
     const [board, found] = await Promise.all([get(`/stores/board?${query}`), get(`/stores/cells?${query}`)]);
-    const tables = board.tables.map(({ caption, columns, rows }) => element("div", { className: "scroll" }, table(columns, rows, caption)));
+    const tables = board.tables.flatMap(({ caption, columns, rows }) => table(columns, rows, caption));
     find("board").replaceChildren(element("h2", { textContent: "Leaderboard" }), ...tables, element("p", { className: "sub", textContent: board.explain }));
     cells = found;
     find("about").textContent = `${cells.length.toLocaleString("en")} cells, ${cells.reduce((sum, cell) => sum + cell.images, 0).toLocaleString("en")} images.`;
@@ -51,7 +51,7 @@ function showCells() {
   });
   const columns = ["attack", "model", "images", "goal", "seed", "fooled", `median ${unit.value}`, "errors"];
   const more = chosen.length > LISTED ? `The first ${LISTED} of ${chosen.length} cells.` : "";
-  document.querySelector("#cells .scroll").replaceChildren(table(columns, rows, more));
+  document.querySelector("#cells .table").replaceChildren(...table(columns, rows, more));
 }
 
 async function showRows(cell) {
@@ -62,14 +62,14 @@ async function showRows(cell) {
       text(row.index),
       text(row.label),
       text(row.target),
-      row.error || (row.success ? "fooled" : row.remark || "not fooled"),
+      row.error || (row.skipped ? "already wrong" : row.success ? "fooled" : row.remark || "not fooled"),
       text(row.pixels),
       text(row.elements),
       `${text(row.forwards)} + ${text(row.backwards)}`,
     ]);
     const section = find("rows");
     section.querySelector("h2").textContent = `${cell.attack} on ${cell.model}, ${cell.data} ${cell.first}:${cell.last}`;
-    section.querySelector(".scroll").replaceChildren(table(columns, lines));
+    section.querySelector(".table").replaceChildren(...table(columns, lines));
     section.hidden = false;
     section.scrollIntoView({ behavior: "smooth" });
   } catch (error) {
