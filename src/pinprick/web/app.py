@@ -181,7 +181,7 @@ class _Pages:
 
     def adversarial(self, request: Request) -> Response:
         job = self._attack(request)
-        data = png_bytes(to_bytes(job.finished().adversarial[0]))
+        data = png_bytes(to_bytes(job.finished().adversarial[0]), small=True)
         return _download(data, "image/png", f"{job.name}-adversarial.png")
 
     def result(self, request: Request) -> Response:

@@ -17,6 +17,7 @@ from pinprick.web.job_queue import JobQueue
 
 STREAMS = 16  # browsers that listen at most
 _EVERY = 0.15  # seconds between two looks at the jobs
+_AT_LEAST = 0.4  # seconds after which the time of a running job is told, whatever it does
 _SILENCE = 15.0  # seconds after which an empty line shows that the server is there
 
 
@@ -35,7 +36,7 @@ class EventStreams:
 
     async def _events(self, request: Request) -> AsyncGenerator[str, None]:
         self._open += 1
-        version, sent, quiet = -1, dict[str, tuple[int, int]](), 0.0
+        version, sent, quiet = -1, dict[str, tuple[int, int, int]](), 0.0
         try:
             while not await request.is_disconnected():
                 lines = []
@@ -55,14 +56,14 @@ class EventStreams:
             self._open -= 1
 
 
-def _progress(job: AttackJob, sent: dict[str, tuple[int, int]]) -> dict[str, Any] | None:
+def _progress(job: AttackJob, sent: dict[str, tuple[int, int, int]]) -> dict[str, Any] | None:
     """What is new about an attack since it was last ``sent``; None if nothing is."""
     if job.trace is None:
         return None
     steps = job.trace.steps
-    last, passes = sent.get(job.id, (-1, -1))
-    now = (steps[-1].number if steps else -1, job.trace.forwards)
-    if now == (last, passes):
+    last = sent.get(job.id, (-1, -1, -1))[0]
+    now = (steps[-1].number if steps else -1, job.trace.forwards, int(job.seconds / _AT_LEAST))
+    if now == sent.get(job.id):
         return None
     sent[job.id] = now
     return {

@@ -1,6 +1,6 @@
 """The best image so far of a run on one picture, step by step while it runs.
 
-Candidates are collected and looked through five times per second, so that watching costs next to
+Candidates are collected and looked through four times per second, so that watching costs next to
 nothing. Each step holds the changed values alone. Where the steps would take too much memory, every
 second one is dropped.
 """
@@ -19,7 +19,7 @@ from pinprick.types import Images, Logits
 from pinprick.watch import Watch
 from pinprick.web.png_bytes import to_bytes
 
-_EVERY = 0.2  # seconds between two looks
+_EVERY = 0.25  # seconds between two looks
 _WAITING = 2**22  # elements of candidates that wait at most
 _PER_LOOK = 16  # steps
 _STORED = 2**25  # bytes of all steps
@@ -133,7 +133,7 @@ class LiveTrace(Watch):
         met = goals.met(logits).tolist()
         margins = goals.plain.margin(logits.float()).tolist()
         changed = images != self._clean
-        units = changed.any(dim=1) if self._unit == "pixels" else changed
+        units = _any_channel(changed) if self._unit == "pixels" else changed
         counts = units.flatten(1).sum(dim=1).tolist()
         better: list[tuple[int, bool, float]] = []  # row, whether it fools, lowest margin by then
         for row in range(count):
@@ -168,6 +168,11 @@ class LiveTrace(Watch):
         while 5 * self._stored > _STORED and len(self.steps) > 2:
             self.steps = [*self.steps[:-1:2], self.steps[-1]]
             self._stored = sum(len(one.positions) for one in self.steps)
+
+
+def _any_channel(changed: Tensor) -> Tensor:
+    """Which pixels changed; ten times as fast on a CPU as ``any`` over the channels."""
+    return changed.view(torch.uint8).amax(dim=1)
 
 
 def _some(better: list[tuple[int, bool, float]]) -> list[tuple[int, bool, float]]:

@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
-_FAST = 1  # zlib: the wire is short
+_SMALL, _FAST = 6, 0  # levels of zlib: for a file, and for a browser on this machine
 
 
 def to_bytes(values: Tensor) -> Tensor:
@@ -14,12 +14,12 @@ def to_bytes(values: Tensor) -> Tensor:
     return (values.detach() * 255).round().byte().cpu()
 
 
-def png_bytes(pixels: Tensor) -> bytes:
+def png_bytes(pixels: Tensor, *, small: bool = False) -> bytes:
     """The PNG of 8-bit values (channel, height, width), in grey or colour."""
     values = pixels.permute(1, 2, 0).numpy()
     image = Image.fromarray(
         values[:, :, 0] if values.shape[2] == 1 else np.ascontiguousarray(values)
     )
     file = io.BytesIO()
-    image.save(file, format="PNG", compress_level=_FAST)
+    image.save(file, format="PNG", compress_level=_SMALL if small else _FAST)
     return file.getvalue()

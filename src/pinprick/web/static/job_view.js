@@ -7,6 +7,7 @@ import { ScoreBars, percent } from "./score_bars.js";
 import { Stage, loadImage } from "./stage.js";
 import { WhyView } from "./why_view.js";
 
+const LIVE = 300; // milliseconds between two images of a running attack
 const OVER = ["done", "stopped", "failed"];
 
 export class JobView {
@@ -101,7 +102,7 @@ export class JobView {
     Object.assign(this.doc, { forwards: event.forwards, backwards: event.backwards, seconds: event.seconds });
     if (following) this.at = this.steps.length - 1;
     this.layout();
-    if (following && event.steps.length && this.view === "adversarial") this.render();
+    if (following && event.steps.length && this.view === "adversarial") this.renderSoon();
   }
 
   moveTo(at) {
@@ -116,6 +117,14 @@ export class JobView {
       button.setAttribute("aria-pressed", String(button.dataset.view === view));
     }
     if (render) this.render();
+  }
+
+  // While an attack runs, a few images per second are enough.
+  renderSoon() {
+    this.soon ??= setTimeout(() => {
+      this.soon = null;
+      this.render();
+    }, LIVE);
   }
 
   // Draws the chosen image; several calls during one are done as one after it.
