@@ -52,10 +52,10 @@ def open_page(chromium: Any) -> Iterator[OpenPage]:
                 route.abort()
 
         context.route("**/*", ask)
+        context.on("console", lambda line: wrong.extend(_errors(line)))
+        context.on("weberror", lambda error: wrong.append(str(error.error)))
         page = context.new_page()
         page.set_default_timeout(20_000)
-        page.on("console", lambda line: wrong.extend(_errors(line)))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
         return page
 
     yield open_one

@@ -245,6 +245,10 @@ def test_a_store_is_browsed_from_its_board_to_its_images(address: str, open_page
     page.fill("#filter", "")
     page.locator("#cells td button").first.click()
     page.locator("#rows tbody tr").first.wait_for()
+    with page.expect_popup() as report:
+        page.click("#report")
+    report.value.locator("h1").wait_for()
+    assert report.value.evaluate("origin") == "null"
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 

@@ -49,6 +49,9 @@ def test_an_attack_ends_with_an_image_that_fools(client: TestClient, start: Star
     document = json.loads(client.get(f"/jobs/{job}/result.json").content)
     assert document["images"][0]["l0_pixels"] == last[4]
     assert document["complete"]
+    report = client.get(f"/jobs/{job}/report.html")
+    assert report.headers["content-disposition"] == 'attachment; filename="coat-report.html"'
+    assert "Pinprick" in report.text
 
 
 def test_steps_fall(client: TestClient, start: Start) -> None:

@@ -40,7 +40,7 @@ def test_only_stores_below_the_working_folder_are_listed(stores: TestClient) -> 
 @pytest.mark.parametrize(
     "name", ["", "..", "../elsewhere", "link", ".hidden/store", "made/../made/store", "/etc"]
 )
-@pytest.mark.parametrize("what", ["board", "cells", "rows"])
+@pytest.mark.parametrize("what", ["board", "cells", "rows", "report.html"])
 def test_no_path_leaves_the_working_folder(stores: TestClient, name: str, what: str) -> None:
     answer = stores.get(f"/stores/{what}", params={"store": name, "cell": "a"})
     assert answer.status_code == 400
@@ -73,6 +73,16 @@ def test_cells_and_their_images_are_listed(stores: TestClient) -> None:
         assert sum(row["success"] for row in rows) >= cell["fooled"]
     answer = stores.get("/stores/rows", params={"store": "made/store", "cell": "../x"})
     assert "no such cell" in answer.json()["error"]
+
+
+def test_the_report_of_a_store_is_served_in_a_sandbox(stores: TestClient) -> None:
+    answer = stores.get("/stores/report.html", params={"store": "made/store"})
+    assert answer.status_code == 200
+    assert answer.text.lstrip().lower().startswith("<!doctype html>")
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("sandbox allow-scripts")
+    assert "allow-same-origin" not in policy
+    assert "default-src 'none'" in policy
 
 
 def test_a_folder_without_stores_has_none(tmp_path: Path) -> None:

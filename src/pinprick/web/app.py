@@ -20,6 +20,8 @@ from pinprick.web.choices import list_attacks
 from pinprick.web.job_queue import Busy, Job
 from pinprick.web.live_events import EventStreams
 from pinprick.web.png_bytes import png_bytes, to_bytes
+from pinprick.web.reports import POLICY as REPORT_POLICY
+from pinprick.web.reports import attack_report, store_report
 from pinprick.web.safety import App, Rules, Safety
 from pinprick.web.stores import Stores
 from pinprick.web.uploads import (
@@ -74,6 +76,7 @@ class _Pages:
             Route("/stores/board", self.board),
             Route("/stores/cells", self.cells),
             Route("/stores/rows", self.rows),
+            Route("/stores/report.html", self.store_report),
             Route("/events", self._streams.answer),
             Route("/pictures", self.add_picture, methods=["POST"]),
             Route("/look", self.look, methods=["POST"]),
@@ -89,6 +92,7 @@ class _Pages:
             Route("/jobs/{id}/maps/{name}.png", self.map),
             Route("/jobs/{id}/adversarial.png", self.adversarial),
             Route("/jobs/{id}/result.json", self.result),
+            Route("/jobs/{id}/report.html", self.report),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ]
 
@@ -189,6 +193,10 @@ class _Pages:
         job.finished()
         return _download(job.result_json.encode(), "application/json", "result.json")
 
+    def report(self, request: Request) -> Response:
+        job = self._attack(request)
+        return _download(attack_report(job).encode(), "text/html", f"{job.name}-report.html")
+
     def store_names(self, _: Request) -> Response:
         return JSONResponse({"names": self._stores.names(), "folder": self._stores.root.name})
 
@@ -202,6 +210,11 @@ class _Pages:
     def rows(self, request: Request) -> Response:
         cell = request.query_params.get("cell", "")
         return JSONResponse(self._stores.rows(_store(request), cell))
+
+    def store_report(self, request: Request) -> Response:
+        """The report of a store, in a sandbox."""
+        page = store_report(self._stores.path(_store(request)))
+        return HTMLResponse(page, headers={"content-security-policy": REPORT_POLICY})
 
     def _job(self, request: Request) -> Job:
         return self._workbench.queue.find(request.path_params["id"])

@@ -198,7 +198,6 @@ class AttackJob(Job):
         shown = self._shown(result)
         return {
             **plain(row),
-            "margin": float(result.goal.margin(result.adversarial_logits)),
             "before": scores(result.clean_logits, model, shown),
             "after": scores(result.adversarial_logits, model, shown),
         }
@@ -241,6 +240,7 @@ class AttackJob(Job):
             reread=predictions(result.rounded_logits, model)[0],
             reread_fools=bool(result.survives_8bit[0]),
             adversarial=Path(f"{self.name}-adversarial.png"),
+            clean=Path(f"{self.name}-clean.png"),
             figure=None,
         )
         asked = describe_request(

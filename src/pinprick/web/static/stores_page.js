@@ -32,12 +32,13 @@ async function show() {
     find("board").replaceChildren(element("h2", { textContent: "Leaderboard" }), ...tables, element("p", { className: "sub", textContent: board.explain }));
     cells = found;
     find("about").textContent = `${cells.length.toLocaleString("en")} cells, ${cells.reduce((sum, cell) => sum + cell.images, 0).toLocaleString("en")} images.`;
-    find("cells").hidden = false;
+    find("cells").hidden = find("report").hidden = false;
+    find("report").href = `/stores/report.html?${query}`;
     showCells();
   } catch (error) {
     find("about").textContent = error.message;
     find("board").replaceChildren();
-    find("cells").hidden = true;
+    find("cells").hidden = find("report").hidden = true;
   }
 }
 
