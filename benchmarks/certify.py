@@ -39,6 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--model", default="pinprick:fashion_cnn")
     parser.add_argument("--data", default="fashion_mnist/test[0:100]", metavar="SET[IMAGES]")
+    parser.add_argument("--only", type=int, nargs="+", metavar="INDEX", help="images to try now")
     parser.add_argument("--root", type=Path, help="the folder of datasets")
     parser.add_argument("--attack", default="pinprick,unit=pixels")
     parser.add_argument("-t", type=int, default=2, help="most pixels")
@@ -56,7 +57,8 @@ def main() -> None:
     written = {(row["image"], row["t"]): row["outcome"] for row in map(json.loads, lines)}
     over = {image for (image, t), word in written.items() if word == "refuted" or t >= options.t}
     images, labels, numbers, total = right_images(model, options)
-    todo = [row for row, number in enumerate(numbers) if number not in over]
+    wanted = set(numbers if options.only is None else options.only) - over
+    todo = [row for row, number in enumerate(numbers) if number in wanted]
     if not todo:
         return
     result = run_attack(read_attack(options.attack), model, images[todo], labels[todo])
