@@ -19,10 +19,11 @@ from bounds.small_networks import (
 )
 from pinprick import BadInput, Classifier, Goal, build, run_attack
 from pinprick.bounds.affine_layers import AffineLayers
+from pinprick.bounds.ball import Ball
 from pinprick.bounds.certify import SLACK, Decision, certify
 from pinprick.bounds.proof import Status
 from pinprick.bounds.read_network import read_network
-from pinprick.bounds.rival_bounds import RivalBounds
+from pinprick.bounds.rival_bounds import RivalBounds, _lines, _through_map, _to_units
 from pinprick.bounds.subproblems import SubProblems, all_subproblems, split
 from pinprick.bounds.tiles import Tiles, make_tiles
 from pinprick.metrics.unit import Unit
@@ -246,6 +247,33 @@ def _drawn(
         change[rows, :, unit] = low + share * (high - low)
     logits = layers.logits((clean + change).view(count, *images.shape[1:]))
     return -goal[torch.full((count,), image)].margin(logits).min()
+
+
+def test_slots_of_one_tile_take_different_units() -> None:
+    tiles = make_tiles((1, 1, 4), 2, CPU)
+    tile = torch.tensor([[0, 0], [0, 3]])  # units 0 and 1 twice, and one of 0 and 1, 2 and 3
+    one = torch.ones(2, 2, 1, dtype=torch.float64)
+    problems = SubProblems(torch.zeros(2, dtype=torch.long), tile, -one, one)
+    limits = torch.ones(1, 5, 1, dtype=torch.float64)
+    ball = Ball.of(problems, tiles, -limits, limits)
+    slopes = torch.tensor([[[3.0, -5.0, 3.0, -5.0]], [[3.0, -5.0, 1.0, 2.0]]]).double()
+    assert ball.most(slopes).tolist() == [[8.0], [7.0]]
+
+
+@given(st.integers(0, 100))
+def test_many_functions_are_bounded_as_few_are(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    rows, weight = drawn(2, 6, 4), drawn(2, 4, 3)
+    before, reach = drawn(2, 4), drawn(2, 4).abs()
+    line = _lines(torch.arange(4).expand(2, -1), before, -reach, reach)
+    slopes, at_zero = _to_units(torch.cat((rows, -rows), dim=1), [weight], [line])
+    many, many_at_zero = _through_map(rows, weight, line)
+    torch.testing.assert_close(many, slopes)
+    torch.testing.assert_close(many_at_zero, at_zero)
 
 
 def test_bounds_of_a_linear_network_are_the_largest_gains() -> None:
