@@ -1,5 +1,6 @@
 """The selftest passes where all is well, and says what is wrong where it is not."""
 
+import time
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ import torch
 from pinprick import ATTACKS, Attack, BadInput, Card, Problem
 from pinprick.backward import AT_ONCE
 from pinprick.contract.check_attack import Verdict
-from pinprick.selftest import FACTORS, Factor, run_selftest
+from pinprick.selftest import FACTORS, SLOW, Factor, run_selftest
 from pinprick.types import Images
 
 
@@ -100,6 +101,19 @@ def test_all_is_well_on_this_machine() -> None:
     verdicts = run_selftest()
     assert [verdict for verdict in verdicts if not verdict.passed] == []
     assert {verdict.name for verdict in verdicts} == {"arithmetic", *ATTACKS}
+
+
+@pytest.mark.slow
+def test_a_quick_selftest_takes_seconds_and_leaves_out_slow_attacks_alone() -> None:
+    start = time.process_time()
+    verdicts = run_selftest(quick=True)
+    assert time.process_time() - start < 17  # of 20 s with the imports
+    assert all(verdict.passed for verdict in verdicts)
+    assert [verdict.name for verdict in verdicts] == [
+        "arithmetic",
+        *(name for name in ATTACKS if name not in SLOW),
+    ]
+    assert set(SLOW) < set(ATTACKS)
 
 
 @pytest.mark.slow

@@ -88,22 +88,34 @@ def test_check_looks_at_accuracy_where_labels_are_given(run: Run, picture: Path)
 
 def test_a_selftest_that_passes_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The selftest itself is run in ``test_selftest.py``."""
-    devices: list[str] = []
+    asked: list[tuple[str, bool]] = []
 
-    def pass_all(device: str) -> list[Verdict]:
-        devices.append(device)
+    def pass_all(device: str, *, quick: bool) -> list[Verdict]:
+        asked.append((device, quick))
         return [Verdict("greedy", True, "finds the fewest")]
 
     monkeypatch.setattr("pinprick.selftest.run_selftest", pass_all)
     shell = run("selftest", "--device", "cpu")
-    assert (shell.status, devices) == (0, ["cpu"])
+    assert (shell.status, asked) == (0, [("cpu", False)])
     assert "greedy" in shell.out
     assert "passed on cpu" in shell.out.splitlines()[-1]
+    assert "left out" not in shell.out
+    shell = run("selftest", "--device", "cpu", "--quick")
+    assert (shell.status, asked[-1]) == (0, ("cpu", True))
+    assert shell.out.startswith("left out by --quick, as they are slow: auto, brendel_bethge, ")
+    document = json.loads(run("selftest", "--device", "cpu", "--quick", "--json").out)
+    assert "brendel_bethge" in document["left_out"]
+
+
+def test_a_quick_selftest_of_one_attack_is_refused(run: Run) -> None:
+    shell = run("selftest", "--attack", "greedy", "--quick")
+    assert shell.status == 2
+    assert "--quick leaves out attacks" in shell.err
 
 
 def test_a_selftest_that_fails_is_a_bug(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     verdicts = [Verdict("sums", True, "exact"), Verdict("pgd", False, "leaves the box")]
-    monkeypatch.setattr("pinprick.selftest.run_selftest", lambda device: verdicts)
+    monkeypatch.setattr("pinprick.selftest.run_selftest", lambda device, quick: verdicts)
     shell = run("selftest", "--device", "cpu")
     assert shell.status == 1
     assert "FAILED    leaves the box" in shell.out
