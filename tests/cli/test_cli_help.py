@@ -11,7 +11,7 @@ from cli.conftest import Run
 from pinprick import __version__
 
 COMMANDS = (
-    *("attack", "compare", "attacks", "certify", "check", "models", "prove", "report"),
+    *("attack", "compare", "attacks", "certify", "check", "doctor", "models", "prove", "report"),
     "selftest",
 )
 

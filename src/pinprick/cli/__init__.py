@@ -19,6 +19,7 @@ from pinprick.cli import (
     check,
     compare,
     data,
+    doctor,
     explain,
     models,
     prove,
@@ -52,6 +53,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 app.command("report")(report.main)
 app.command("web")(web.main)
+app.command("doctor")(doctor.main)
 app.command("selftest")(selftest.main)
 
 
