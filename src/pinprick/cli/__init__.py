@@ -18,6 +18,7 @@ from pinprick.cli import (
     certify,
     check,
     compare,
+    completion,
     data,
     doctor,
     explain,
@@ -34,7 +35,7 @@ from pinprick.errors import PinprickError, Stopped
 _STOPPED = 130  # the exit status after Ctrl-C
 
 app = typer.Typer(
-    add_completion=False,
+    add_completion=False,  # `pinprick completion` has names of attacks and models, too
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help, at once
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -53,6 +54,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 app.command("report")(report.main)
 app.command("web")(web.main)
+app.command("completion")(completion.main)
 app.command("doctor")(doctor.main)
 app.command("selftest")(selftest.main)
 
