@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from pinprick.errors import BadInput
 from pinprick.web import safety
 from pinprick.web.app import make_app
 from pinprick.web.safety import Rules, Safety, is_loopback
@@ -97,15 +98,17 @@ def test_too_many_requests_are_refused_until_time_has_passed(
     assert client.get("/nowhere").status_code == 404
 
 
-def bomb(side: int) -> bytes:
-    """A PNG of side x side black pixels that takes a few bytes per row."""
+def bomb(width: int, height: int) -> bytes:
+    """A PNG that says it has so many pixels, in a few bytes."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         check = zlib.crc32(kind + data)
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
 
-    head = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * side))
+    head = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * width))
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,8 +118,9 @@ def bomb(side: int) -> bytes:
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not a picture"),
         (b"%PDF-1.7", "not a picture"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a picture"),
-        (bomb(6400), "more than 40 million pixels"),
-        (bomb(60_000), "more than 40 million pixels"),
+        (bomb(6400, 6400), "more than 40 million pixels"),
+        (bomb(60_000, 60_000), "more than 40 million pixels"),
+        (bomb(1, 60_000), "more than 20 times as long"),
     ],
 )
 def test_what_is_no_picture_or_too_large_is_refused_before_it_is_decoded(
@@ -134,6 +138,15 @@ def test_a_broken_picture_says_so_when_a_model_looks_at_it(client: TestClient) -
     answer = client.post("/look", json={"picture": number, "model": MODEL})
     assert answer.status_code == 400
     assert "broken" in answer.json()["error"]
+
+
+def test_a_model_that_leaves_pictures_at_their_size_gets_no_large_ones(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pinprick.web.workbench._ELEMENTS", 28 * 28 - 1)
+    number = workbench.add_picture(picture_bytes(), "a")
+    with pytest.raises(BadInput, match="28 x 28 pixels; drop a smaller one"):
+        workbench.queue.ask(lambda: workbench.prepare(number, MODEL)).result()
 
 
 def test_an_upload_that_is_too_long_is_refused(client: TestClient) -> None:

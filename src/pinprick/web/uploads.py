@@ -18,6 +18,7 @@ from pinprick.errors import BadInput, one_line
 
 PICTURE_BYTES, JSON_BYTES = 20_000_000, 300_000
 PICTURE_PIXELS = 40_000_000
+_LONGEST = 20  # times the short side: models enlarge the short side, which would not fit memory
 _KINDS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 
 
@@ -104,9 +105,14 @@ def _open(data: bytes) -> Image.Image:
         raise BadInput(_too_large()) from None
     except Exception as error:
         raise BadInput(f"the picture is broken ({one_line(error)})") from None
-    if picture.width * picture.height > PICTURE_PIXELS:
+    short, long = sorted(picture.size)
+    if short * long > PICTURE_PIXELS or long > _LONGEST * short:
         picture.close()
-        raise BadInput(_too_large())
+        raise BadInput(
+            _too_large()
+            if short * long > PICTURE_PIXELS
+            else f"the picture is more than {_LONGEST} times as long as it is wide"
+        )
     return picture
 
 

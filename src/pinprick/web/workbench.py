@@ -22,6 +22,7 @@ from pinprick.web.uploads import check_picture, decode_picture
 
 PICTURES, MODELS, PREPARED = 12, 2, 8  # that are held at a time
 _TOP = 5  # classes that are shown
+_ELEMENTS = 3 * 2048 * 2048  # of a picture as a model sees it, at most
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,11 @@ class Workbench:
         if key not in self._prepared:
             upload, model = self.picture(picture), self.load(name)
             images = model.prepare(decode_picture(upload.data)).unsqueeze(0)
+            if images.numel() > _ELEMENTS:
+                raise BadInput(
+                    f"{name} leaves pictures at their own size, and this one has "
+                    f"{images.shape[2]} x {images.shape[3]} pixels; drop a smaller one"
+                )
             record = PictureRecord(upload.name, path=Path(upload.name))
             logits, _, _ = clean_logits(model, images, [record])
             device = model.device or images.device

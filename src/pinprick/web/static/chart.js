@@ -18,6 +18,7 @@ export class Chart {
     this.unit = "pixels";
     this.passes = 0;
     this.at = -1;
+    this.peer = null; // another chart that has the same scale
     this.svg = shape("svg", { height: HEIGHT, width: "100%" });
     root.replaceChildren(this.svg);
     this.svg.addEventListener("pointermove", (event) => event.buttons && this.choose(event, onChoose));
@@ -28,6 +29,13 @@ export class Chart {
   set(steps, unit, passes, at) {
     Object.assign(this, { steps, unit, passes, at });
     this.draw();
+    if (this.peer?.unit === unit) this.peer.draw();
+  }
+
+  // Counts of the images that fool, of this chart and of its peer.
+  counts() {
+    const charts = this.peer?.unit === this.unit ? [this, this.peer] : [this];
+    return charts.flatMap(({ steps }) => steps.filter((step) => step.fools).map((step) => Math.max(1, step[this.unit])));
   }
 
   choose(event, onChoose) {
@@ -47,7 +55,7 @@ export class Chart {
     const say = (text) =>
       this.svg.append(shape("text", { x: width / 2, y: HEIGHT / 2, class: "empty", "text-anchor": "middle" }, text));
     if (!width || !this.steps.length) return say("count against passes");
-    const most = Math.max(1, this.passes);
+    const most = Math.max(1, this.passes, this.peer?.unit === this.unit ? this.peer.passes : 0);
     this.x = {
       to: (passes) => PAD.left + (passes / most) * (width - PAD.left - PAD.right),
       back: (pixels) => ((pixels - PAD.left) / (width - PAD.left - PAD.right)) * most,
@@ -56,7 +64,7 @@ export class Chart {
       shape("text", { x: width - PAD.right, y: HEIGHT - 6, class: "axis", "text-anchor": "end" }, `${most.toLocaleString("en")} forward passes`),
     );
     if (!fooling.length) return say("no image that fools yet");
-    const counts = fooling.map((step) => Math.max(1, step[this.unit]));
+    const counts = this.counts();
     const [low, high] = [Math.min(...counts), Math.max(...counts)];
     const top = high === low ? high * 2 : high;
     const y = (count) =>
@@ -72,7 +80,7 @@ export class Chart {
       const [px, py] = [this.x.to(step.forwards), y(step[this.unit])];
       path += index ? `H${px}V${py}` : `M${px} ${py}`;
     });
-    path += `H${this.x.to(most)}`;
+    path += `H${this.x.to(this.passes)}`;
     this.svg.append(shape("path", { d: path, class: "fall" }));
     const chosen = this.steps[this.at];
     if (chosen?.fools) {

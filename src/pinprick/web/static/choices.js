@@ -4,6 +4,9 @@ import { element, get } from "./api.js";
 
 const attacks = new Map(JSON.parse(document.getElementById("attacks").textContent).map((one) => [one.name, one]));
 const EFFORTS = { published: "as published" };
+const target = document.getElementById("target");
+const passes = document.getElementById("max-passes");
+const chosen = new Map(); // what is known of the attack of each choice
 
 // Selects for one attack; suffix tells those of a comparison apart.
 export class AttackChoice {
@@ -22,6 +25,10 @@ export class AttackChoice {
     const choices = units.length ? [...units].sort().reverse() : [""];
     this.unit.replaceChildren(...choices.map((one) => element("option", { value: one, textContent: one || "no choice" })));
     this.unit.disabled = !units.length;
+    chosen.set(this, attacks.get(this.attack.value));
+    const untargeted = [...chosen.values()].find((one) => !one.targeted);
+    target.disabled = Boolean(untargeted);
+    target.placeholder = untargeted ? `${untargeted.title} takes no target` : "any other class";
   }
 
   set({ attack, effort, unit }) {
@@ -36,11 +43,8 @@ export class AttackChoice {
   }
 }
 
-const target = document.getElementById("target");
-const passes = document.getElementById("max-passes");
-
 export function limits() {
-  return { target: target.value, max_passes: passes.value ? Math.round(Number(passes.value)) : null };
+  return { target: target.disabled ? "" : target.value, max_passes: passes.value ? Math.round(Number(passes.value)) : null };
 }
 
 export function setLimits(request) {

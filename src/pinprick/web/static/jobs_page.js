@@ -11,6 +11,7 @@ import { showQueue } from "./queue_list.js";
 export function startPage(suffixes, names) {
   const choices = suffixes.map((suffix) => new AttackChoice(suffix));
   const views = names.map(() => new JobView(document.getElementById("jobs")));
+  if (views.length === 2) [views[0].chart.peer, views[1].chart.peer] = [views[1].chart, views[0].chart];
   const go = document.getElementById("go");
   const model = document.getElementById("model");
   const brush = new MaskBrush(views[0].stage, () => {});
