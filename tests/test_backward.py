@@ -100,6 +100,23 @@ def test_a_processor_takes_them_one_after_the_other(
     assert _Watched.passes == 4
 
 
+def test_a_gradient_of_one_loss_needs_no_grad_outputs(
+    monkeypatch: pytest.MonkeyPatch, curved: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    """Their first use imports sympy, which takes seconds."""
+    calls, grad = [], torch.autograd.grad
+
+    def note(*given: Any, **options: Any) -> Any:
+        calls.append((len(given), *options))
+        return grad(*given, **options)
+
+    monkeypatch.setattr(torch.autograd, "grad", note)
+    problem = make(curved, images, labels)
+    gradients(problem, images)
+    problem.gradient(images, problem.goal.margin)
+    assert set(calls) == {(2, "retain_graph"), (2,)}
+
+
 @pytest.mark.usefixtures("at_once")
 def test_all_at_once_they_are_the_same(
     monkeypatch: pytest.MonkeyPatch, curved: Classifier, images: Tensor, curved_labels: Tensor

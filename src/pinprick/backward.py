@@ -11,7 +11,8 @@ gradients without one (``cdist``). So the first gradients made together are comp
 alone. Where they differ, all passes go one by one from then on.
 
 ``is_grads_batched`` of ``torch.autograd.grad`` is no alternative: it still takes convolutions and
-normalisations one loss at a time.
+normalisations one loss at a time. Gradients of one loss are made without ``grad_outputs``, whose
+first use in a process imports sympy, which takes seconds.
 """
 
 import warnings
@@ -43,11 +44,12 @@ class Backward:
         if len(totals) == 1:
             yield torch.autograd.grad(totals, images)[0]
             return
-        units = torch.eye(len(totals), dtype=totals.dtype, device=totals.device)
-        while len(units):
-            some = units[: _fitting(images) if self._together else 1]
+        done, units = 0, torch.eye(len(totals), dtype=totals.dtype, device=totals.device)
+        while done < len(totals):
+            some = units[done : done + (_fitting(images) if self._together else 1)]
             if len(some) == 1:
-                yield torch.autograd.grad(totals, images, some[0], retain_graph=len(units) > 1)[0]
+                more = done + 1 < len(totals)
+                yield torch.autograd.grad(totals[done], images, retain_graph=more)[0]
             else:
                 made = self._at_once(totals, images, some)
                 if made is None:
@@ -56,7 +58,7 @@ class Backward:
                 for grad in made.gradients:
                     self._counts.add_(made.passes)
                     yield grad
-            units = units[len(some) :]
+            done += len(some)
 
     def _at_once(self, totals: Tensor, images: Images, units: Tensor) -> "_Made | None":
         """The gradients along the ``units``, not counted yet; None where the network fails."""

@@ -64,7 +64,7 @@ class GraphedPass:
                 with check:
                     logits = _warm_up(model, self._given)
                     if backward:
-                        torch.autograd.grad(logits, images, torch.zeros_like(logits))
+                        torch.autograd.grad(logits.sum(), images)
                     del logits
             torch.cuda.synchronize()
             self._forward, logits = _captured(lambda: model(*self._given), pool)
@@ -97,8 +97,11 @@ class GraphedPass:
 
 
 def _gradient(logits: Logits, images: Images, grad: Logits) -> Images:
-    """The gradient; nothing is freed, so that several backward passes may follow a forward pass."""
-    return torch.autograd.grad(logits, images, grad, retain_graph=True)[0]
+    """The gradient; nothing is freed, so that several backward passes may follow a forward pass.
+
+    The first use of ``grad_outputs`` would import sympy, which takes seconds.
+    """
+    return torch.autograd.grad((logits * grad).sum(), images, retain_graph=True)[0]
 
 
 @cache
