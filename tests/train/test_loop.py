@@ -16,6 +16,8 @@ from pinprick.train.loop import Trainer
 from pinprick.train.material import Material
 from pinprick.train.plan import Plan, build_plan
 from pinprick.train.progress import Epoch
+from pinprick.zoo.card import Ablation
+from pinprick.zoo.voting import VotingNetwork
 
 PlanMaker = Callable[..., Plan]
 
@@ -75,6 +77,31 @@ def test_the_trade_off_of_trades_trains(plan_for: PlanMaker, few: Material) -> N
     plan = plan_for("pgd_at", epochs=2, trades=6.0, watch_images=20)
     first, second = trained(plan, few).progress.history
     assert second["loss"] < first["loss"]
+
+
+def test_ablation_trains_a_model_that_votes_and_loads_as_it_was_measured(
+    plan_for: PlanMaker, few: Material, tmp_path: Path
+) -> None:
+    options = {"epochs": 1, "kept": 60, "draws": 3, "l0_images": 0, "strong_images": 0}
+    plan = plan_for("ablation", exam_images=100, seed=4, **options)
+    card = train_model(plan, few, tmp_path, store="int8")
+    assert card.ablation == Ablation(kept=60, draws=3, seed=4)
+    model = load_model(f"file:{tmp_path}")
+    assert isinstance(model.net, VotingNetwork)
+    with torch.no_grad():
+        right = (model(few.test.images(model)).argmax(dim=1) == few.test.labels).float().mean()
+    assert right.item() == pytest.approx(card.facts["accuracy"], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"trades": 6.0}, "trades=none"), ({"kept": 800}, "at most all 784 pixels")],
+)
+def test_ablation_refuses_what_it_cannot_do(
+    options: dict[str, Any], message: str, plan_for: PlanMaker, few: Material
+) -> None:
+    with pytest.raises(BadInput, match=message):
+        Trainer(plan_for("ablation", **options), few, "cpu")
 
 
 @pytest.mark.slow

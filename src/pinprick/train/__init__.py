@@ -1,6 +1,7 @@
 """Adversarial training. The recipes by name: to add one, write its file, then add its line here."""
 
 from pinprick.errors import UnknownName
+from pinprick.train.recipes.ablation import RandomisedAblation
 from pinprick.train.recipes.fast_at import FastAT
 from pinprick.train.recipes.n_fgsm import NFGSM
 from pinprick.train.recipes.pgd_at import PGDAT
@@ -9,7 +10,7 @@ from pinprick.train.recipes.sparse_at import SparseAT
 from pinprick.train.recipes.standard import Standard
 
 RECIPES: dict[str, type[Recipe]] = {
-    cls.name: cls for cls in (Standard, PGDAT, FastAT, NFGSM, SparseAT)
+    cls.name: cls for cls in (Standard, PGDAT, FastAT, NFGSM, SparseAT, RandomisedAblation)
 }
 
 
@@ -25,6 +26,7 @@ __all__ = [
     "PGDAT",
     "RECIPES",
     "FastAT",
+    "RandomisedAblation",
     "Recipe",
     "SparseAT",
     "Standard",

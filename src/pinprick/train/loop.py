@@ -8,7 +8,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +55,7 @@ class Trainer:
     def __init__(self, plan: Plan, material: Material, device: torch.device | str) -> None:
         self.plan, self.device = plan, torch.device(device)
         schedule = plan.schedule
-        self.card: ModelCard = material.card(plan.net, schedule.last_size)
+        self.card = _card(plan, material)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed_for(plan.seed, "weights"))
             net = build(self.card)
@@ -71,6 +71,7 @@ class Trainer:
             self._stepper = Classifier(compiled, mean=self.card.mean, std=self.card.std)
         self.feed = _make_feed(plan, material.train, self.card, self.device)
         graphs = self.device.type == "cuda" and schedule.graphs and not schedule.compile
+        graphs = graphs and self.card.ablation is None  # its steps are on images of another shape
         double = schedule.trades is not None
         self._passes = GraphedPasses(self.net, self.model, double=double) if graphs else None
         self._test = self._validation(material.test)
@@ -209,6 +210,22 @@ class Trainer:
             )
         self.progress.epochs += 1
         self.progress.best = max(self.progress.best, epoch.watched or 0.0)
+
+
+def _card(plan: Plan, material: Material) -> ModelCard:
+    """The card of the plan's network, still without facts."""
+    card = material.card(plan.net, plan.schedule.last_size)
+    ablation = plan.recipe.ablation(plan.seed)
+    if ablation is None:
+        return card
+    if plan.schedule.trades is not None:
+        raise BadInput(
+            f"{plan.recipe.name} does not train on clean images, which trades needs; "
+            "set trades=none"
+        )
+    if plan.schedule.phases:
+        raise BadInput(f"{plan.recipe.name} trains on images of one size; leave out phases")
+    return replace(card, mean=None, std=None, ablation=ablation)
 
 
 def _make_feed(plan: Plan, data: Dataset, card: ModelCard, device: torch.device) -> Feed:

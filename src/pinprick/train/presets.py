@@ -22,6 +22,16 @@ DATA: dict[str, Options] = {
     "imagenet": {**_IMAGENET, "exam_eps": 2 / 255, "exam_images": 5000, **_FEW_LARGE},
 }
 
+_VOTES: Options = {  # the network that is measured votes, so a pass takes as long as its draws
+    "watch_images": 100,
+    "exam_images": 1000,
+    "exam_steps": 10,
+    "exam_step_size": None,
+    "strong_images": 0,
+    "l0_images": 100,
+    "l0_queries": 200,
+}
+_GREY_VOTES: Options = {"epochs": 80, "batch_size": 512, "ema": 0.99, "kept": 45}
 _ROBUST: Options = {"batch_size": 256, "lr": 0.2, "lr_shape": ((0.0, 0.0), (0.4, 1.0), (1.0, 0.0))}
 _CIFAR: dict[str, Options] = {
     "standard": {
@@ -50,6 +60,7 @@ _CIFAR: dict[str, Options] = {
         "k_max": 96,
         "trades": 6.0,
     },
+    "ablation": {**_VOTES, "epochs": 60, "batch_size": 256, "lr": 0.2, "ema": 0.995, "kept": 75},
 }
 
 RECIPE: dict[tuple[str, str], Options] = {
@@ -63,6 +74,8 @@ RECIPE: dict[tuple[str, str], Options] = {
     ("mnist", "fast_at"): {"epochs": 10, "eps": 0.3, "ramp": 0.4},
     ("mnist", "n_fgsm"): {"epochs": 10, "eps": 0.3, "noise": 1.0, "ramp": 0.4},
     ("mnist", "sparse_at"): {"epochs": 12, "ramp": 0.4, "k_max": 64},
+    ("mnist", "ablation"): {**_VOTES, **_GREY_VOTES},
+    ("fashion_mnist", "ablation"): {**_VOTES, **_GREY_VOTES, "flip": True},
     ("fashion_mnist", "standard"): {
         "epochs": 20,
         "flip": True,

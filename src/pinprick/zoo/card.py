@@ -11,6 +11,7 @@ from typing import Any
 
 from pinprick.errors import BadInput, UnknownName
 from pinprick.json_text import read_json, read_json_file
+from pinprick.settings import Settings, setting
 from pinprick.zoo.facts import check_facts
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
@@ -19,6 +20,25 @@ _MOST_CLASSES = 100_000  # a card must not fill the memory
 _MOST_PIXELS = 4096  # along a side
 _LEAST_STD, _MOST = 1e-6, 1e6  # where values run from 0 to 1; in float32 the rest is 0 or infinite
 _LISTS = {"classes": str, "mean": float, "std": float, "size": int}  # as JSON holds them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ablation(Settings):
+    """How a network sees few pixels at a time and votes (``zoo.voting``).
+
+    Attributes:
+        kept: Pixels that the network sees per draw.
+        draws: Draws that vote on each image.
+        seed: Seed of the draws.
+    """
+
+    kept: int = setting(45, least=1)
+    draws: int = setting(64, least=1, most=10_000)  # their masks are held in memory
+    seed: int = 0
+
+    @classmethod
+    def owner(cls) -> str:
+        return "ablation"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +54,7 @@ class ModelCard:
         resize: Length of a picture's short side before the crop; None for the smallest at which
             the crop fits.
         interpolation: How pictures are resized; one of ``INTERPOLATIONS``.
+        ablation: How the network votes over few pixels at a time; None for a plain network.
         facts: Where the weights come from and what was measured, as plain JSON.
     """
 
@@ -45,6 +66,7 @@ class ModelCard:
     channels: int = 3
     resize: int | None = None
     interpolation: str = "bilinear"
+    ablation: Ablation | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,6 +97,8 @@ class ModelCard:
             raise BadInput(f"resize is at most {2 * _MOST_PIXELS} pixels")
         if self.interpolation not in INTERPOLATIONS:
             raise UnknownName("interpolation", self.interpolation, INTERPOLATIONS)
+        if self.ablation is not None:
+            _check_ablation(self.ablation, self)
 
     def as_json(self, sha256: dict[str, str] | None = None) -> str:
         """The card as JSON; ``BadInput`` where its results contradict its settings.
@@ -83,6 +107,8 @@ class ModelCard:
         """
         check_facts(self.facts)
         values = asdict(self) | ({} if sha256 is None else {_DIGESTS: sha256})
+        if self.ablation is None:
+            del values["ablation"]  # older versions refuse entries that they do not know
         try:
             return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -136,6 +162,8 @@ def _card_of(values: Any, where: str) -> ModelCard:
         if values[name] is not None:
             values[name] = tuple(_as(kind, one) for one in values[name])
     try:
+        if values.get("ablation") is not None:
+            values["ablation"] = _ablation_of(values["ablation"])
         return ModelCard(**values)
     except (BadInput, UnknownName) as error:
         raise BadInput(f"{where}: {error}") from None
@@ -153,10 +181,32 @@ def _check(name: str, value: Any, where: str) -> None:
         "channels": ("1 or 3", _is(value, int)),
         "resize": ("a number of pixels, or null", value is None or _is(value, int)),
         "interpolation": ("a name", isinstance(value, str)),
+        "ablation": ("an object, or null", value is None or isinstance(value, dict)),
         "facts": ("an object", isinstance(value, dict)),
     }[name]
     if not fits:
         raise BadInput(f"{name} in {where} must be {wanted}, got {json.dumps(value)[:60]}")
+
+
+def _ablation_of(values: dict[str, Any]) -> Ablation:
+    known = [one.name for one in fields(Ablation)]
+    for name in values:
+        if name not in known:
+            raise UnknownName("entry of ablation", name, known)
+    missing = [name for name in ("kept", "draws") if name not in values]
+    if missing:
+        raise BadInput(f"ablation must name {' and '.join(missing)}")
+    return Ablation(**values)
+
+
+def _check_ablation(ablation: Ablation, card: ModelCard) -> None:
+    height, width = card.size
+    if ablation.kept > height * width:
+        raise BadInput(
+            f"an ablation keeps at most all {height * width} pixels, got kept {ablation.kept}"
+        )
+    if card.mean is not None or card.std is not None:
+        raise BadInput("a network that votes takes images in [0, 1]; leave out mean and std")
 
 
 def _as(kind: Any, value: Any) -> Any:

@@ -48,7 +48,12 @@ def load_from_card(card: ModelCard, state: State, *, where: str, name: str) -> C
 def wrap_net(
     net: Callable[[Tensor], Tensor], card: ModelCard, name: str, *, access: Access | None = None
 ) -> Classifier:
-    """The network with the preprocessing and the classes of its card."""
+    """The network with the preprocessing and the classes of its card.
+
+    A network that votes gives gradients, but no feature maps: its layers see one draw at a time.
+    """
+    if access is None and card.ablation is not None:
+        access = "gradients"
     return Classifier(
         net,
         mean=card.mean,
@@ -89,7 +94,18 @@ def check_net(net: str) -> None:
 
 
 def build(card: ModelCard) -> nn.Module:
-    """The architecture that the card names, with fresh weights."""
+    """The architecture that the card names, with fresh weights; one that votes if it says so."""
+    net = _build_plain(card)
+    if card.ablation is None:
+        return net
+    from pinprick.zoo.voting import VotingNetwork, with_channel_pairs
+
+    return VotingNetwork(
+        with_channel_pairs(net, card.net), (card.channels, *card.size), card.ablation
+    )
+
+
+def _build_plain(card: ModelCard) -> nn.Module:
     check_net(card.net)
     source, colon, name = card.net.partition(":")
     count = len(card.classes)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pinprick.problem import Problem
 from pinprick.settings import Settings
 from pinprick.types import Images
+from pinprick.zoo.card import Ablation
 
 
 class Recipe(Settings, ABC):
@@ -42,6 +43,13 @@ class Recipe(Settings, ABC):
     @abstractmethod
     def probe(self, eps: float) -> "Recipe":
         """A stronger recipe, to measure robust accuracy with; ``eps`` for l-infinity."""
+
+    def ablation(self, seed: int) -> Ablation | None:
+        """How the trained network votes, with draws of this seed; None for a plain network.
+
+        With one, ``perturb`` gives images as the base network of ``zoo.voting`` takes them.
+        """
+        return None
 
     def guarded(self) -> bool:
         """Whether an epoch is rolled back when robust accuracy collapses."""
