@@ -15,6 +15,7 @@ from pinprick.zoo.facts import accuracy_under, l0_attack, percent
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "docs" / "cards"
 NETS = {"resnet18": "ResNet-18", "resnet50": "ResNet-50", "vgg16": "VGG-16", "vgg19": "VGG-19"}
+DATA = {"cifar10": "CIFAR-10", "mnist": "MNIST"}
 RECIPES = {"pgd_at": ", PGD-AT", "fast_at": ", Fast-AT", "sparse_at": ", Sparse-AT"}
 STORES = {"float16": " --half", "int8": " --store int8"}
 
@@ -24,7 +25,7 @@ Facts = Mapping[str, Any]
 def reached() -> str:
     """What every model reaches, shipped or not."""
     cards = {f"`pinprick:{name}`": shipped.card(name) for name in shipped.names()}
-    cards |= {f"CIFAR-10 {title(card.facts)}": card for card in published().values()}
+    cards |= {title(card.facts): card for card in published().values()}
     columns = (
         "model",
         "clean",
@@ -97,7 +98,7 @@ def published() -> dict[str, ModelCard]:
 
 def title(facts: Facts) -> str:
     net: str = facts["training"]["net"]
-    return NETS.get(net, net) + RECIPES.get(facts["recipe"], "")
+    return f"{DATA[facts['data']]} {NETS.get(net, net)}{RECIPES.get(facts['recipe'], '')}"
 
 
 def measured(facts: Facts) -> tuple[str, ...]:
