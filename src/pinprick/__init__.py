@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pinprick.bounds.certify import Certificate, certify
     from pinprick.bounds.exact import prove
     from pinprick.bounds.proof import Proof
+    from pinprick.bounds.smoothed import SmoothedCertificate, certify_smoothed
     from pinprick.checks import check_model, check_result
     from pinprick.contract.check_attack import check_attack
     from pinprick.data import load_data
@@ -78,6 +79,7 @@ _HOME = {  # the module of each public name; the names are also in the lists abo
     "PinprickError": "errors",
     "Problem": "problem",
     "Proof": "bounds.proof",
+    "SmoothedCertificate": "bounds.smoothed",
     "Streams": "random",
     "Units": "parts.units",
     "UnknownName": "errors",
@@ -85,6 +87,7 @@ _HOME = {  # the module of each public name; the names are also in the lists abo
     "best_of": "worst_case",
     "build": "attacks.build",
     "certify": "bounds.certify",
+    "certify_smoothed": "bounds.smoothed",
     "check_attack": "contract.check_attack",
     "check_model": "checks",
     "check_result": "checks",
@@ -143,6 +146,7 @@ __all__ = [
     "PinprickError",
     "Problem",
     "Proof",
+    "SmoothedCertificate",
     "Streams",
     "Units",
     "UnknownName",
@@ -150,6 +154,7 @@ __all__ = [
     "best_of",
     "build",
     "certify",
+    "certify_smoothed",
     "check_attack",
     "check_model",
     "check_result",

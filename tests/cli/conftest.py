@@ -85,6 +85,25 @@ def thousand():
     )
 
 
+class _SeesColour(nn.Module):
+    """The mean of each channel over the pixels that a draw sees."""
+
+    def forward(self, seen):
+        return seen[:, :3].mean(dim=(2, 3))
+
+
+def votes():
+    """The vote of 16 draws, each of 8 of the 64 pixels."""
+    from pinprick.zoo.card import Ablation
+    from pinprick.zoo.voting import VotingNetwork
+
+    net = VotingNetwork(_SeesColour(), (3, 8, 8), Ablation(kept=8, draws=16))
+    model = colours()
+    return Classifier(
+        net, classes=model.classes, prepare=model.prepare, access="gradients", name="votes"
+    )
+
+
 def small():
     """Another size and other names, to be the judge."""
     layer = nn.Linear(48, 3, bias=False)

@@ -49,3 +49,40 @@ def test_an_unknown_unit_is_refused(run: Run, picture: Path) -> None:
     shell = run("certify", picture, *MODEL, "--unit", "squares")
     assert shell.status == 2
     assert "unit must be one of" in shell.err
+
+
+def test_a_vote_is_certified_in_one_pass(run: Run, picture: Path) -> None:
+    shell = run("certify", picture, "--model", "cli_test_models:votes", "-t", "9", "--json")
+    assert shell.status == 0, shell.err
+    (image,) = json.loads(shell.out)["images"]
+    assert image["certified"] == 3  # each pixel is seen by 2 of 16 draws
+    assert image["outcome"] == "undecided"
+
+
+def test_a_smoothed_certificate_says_its_probability_and_what_it_is_about(
+    run: Run, picture: Path
+) -> None:
+    vote = ("--model", "cli_test_models:votes", "--smoothed", "--alpha", "0.01")
+    shell = run("certify", picture, *vote, "--draws", "200")
+    assert shell.status == 0, shell.err
+    assert "radius, pixels" in shell.out
+    assert "Each line holds with probability 0.99" in " ".join(shell.out.split())
+    document = json.loads(run("certify", picture, *vote, "--draws", "200", "--json").out)
+    (image,) = document["images"]
+    assert (document["alpha"], document["draws"], document["kept"]) == (0.01, 200, 8)
+    assert image["outcome"] == "certified"
+    assert image["radius"] == 4  # 56 of 64, 55 of 63, ... pixels are not seen: 0.575 of the draws
+
+
+def test_only_a_vote_has_a_smoothed_certificate(run: Run, picture: Path) -> None:
+    shell = run("certify", picture, *MODEL, "--smoothed")
+    assert shell.status == 2
+    assert "--recipe ablation" in shell.err
+    assert len(shell.err.strip().splitlines()) == 1
+
+
+def test_a_probability_of_one_is_refused(run: Run, picture: Path) -> None:
+    vote = ("--model", "cli_test_models:votes", "--smoothed", "--alpha", "1")
+    shell = run("certify", picture, *vote)
+    assert shell.status == 2
+    assert "alpha must be a number above 0 and below 1" in shell.err

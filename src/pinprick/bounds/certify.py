@@ -27,6 +27,7 @@ from pinprick.model import Classifier, Model, as_classifier
 from pinprick.parts.units import Units
 from pinprick.result import AttackResult
 from pinprick.types import Counts, Images, Mask, PerImage
+from pinprick.zoo.voting import VotingNetwork
 
 SLACK = 1e-4  # logits by which certified images keep their label: room for float32 networks
 
@@ -104,7 +105,8 @@ def certify(
 
     The network is an ``nn.Sequential`` of affine layers and ReLUs, with at most 8192 ReLUs and
     images of at most 4096 elements. The work is done where the images are, in float64. Where a
-    change that fools is found on the way, the answer has it.
+    change that fools is found on the way, the answer has it. A network that votes over few pixels
+    at a time is certified by its votes alone, in a pass; it can be of any kind and size.
 
     Args:
         model: The model.
@@ -130,6 +132,10 @@ def certify(
         raise BadInput(f"seconds must be a number above 0, got {seconds!r}")
     classifier = as_classifier(model)
     task = take_in(images, labels, targets, allowed, None, None, None, None)
+    if isinstance(classifier.net, VotingNetwork):
+        from pinprick.bounds.vote_bounds import certify_votes  # which makes certificates too
+
+        return certify_votes(classifier, classifier.net, task, t=t, unit=unit, attacked=attacked)
     search = _Search(classifier, task, unit)
     if attacked is not None:
         search.take(attacked, task)

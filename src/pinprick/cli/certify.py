@@ -1,11 +1,14 @@
 """``pinprick certify``: prove that few changed pixels fool no picture of a small network."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pinprick.cli import options
 from pinprick.cli.console import Console, label_words, print_json, print_label_note, print_table
+
+if TYPE_CHECKING:
+    from pinprick.jobs.certify import SmoothedOutcome
 
 
 def main(
@@ -31,6 +34,23 @@ def main(
         int,
         typer.Option(min=1, metavar="COUNT", help="Most sub-problems per picture and number."),
     ] = 1_000_000,
+    smoothed: Annotated[
+        bool,
+        typer.Option(
+            "--smoothed",
+            help="Of a network that votes, certify the classifier of infinitely many draws.",
+        ),
+    ] = False,
+    draws: Annotated[
+        int, typer.Option(min=1, metavar="COUNT", help="With --smoothed: draws per picture.")
+    ] = 1000,
+    alpha: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", help="With --smoothed: largest probability that a claim is wrong."
+        ),
+    ] = 0.001,
+    seed: Annotated[int, typer.Option(help="With --smoothed: seed of the draws.")] = 0,
     device: options.Device = "auto",
     trust: options.Trust = False,
     quiet: options.Quiet = False,
@@ -46,14 +66,34 @@ def main(
     fewest pixels with which an image that fools was found on the way. `refuted`: one more than
     certified fools. `undecided`: the limits of time or sub-problems were too low. With --target,
     only images of the target class fool.
-    """
-    from pinprick.jobs.certify import certify_pictures
 
+    A network that votes over few pixels at a time (train --recipe ablation) is certified by its
+    votes, in one pass for any -t. With --smoothed the answer is about another classifier, that of
+    infinitely many draws, and holds with probability 1 - alpha per picture.
+    """
+    from pinprick.jobs.certify import certify_pictures, certify_smoothed_pictures
+
+    source = options.read_source(
+        images, data, root, limit, label, target, mask=mask, by_number=labels_by_number
+    )
+    if smoothed:
+        _print_smoothed(
+            certify_smoothed_pictures(
+                model,
+                source,
+                draws=draws,
+                alpha=alpha,
+                seed=seed,
+                device=device,
+                trust=trust,
+                progress=Console(quiet=quiet),
+            ),
+            json,
+        )
+        return
     outcome = certify_pictures(
         model,
-        options.read_source(
-            images, data, root, limit, label, target, mask=mask, by_number=labels_by_number
-        ),
+        source,
         t=t,
         unit=unit,
         seconds=seconds,
@@ -81,6 +121,34 @@ def main(
             ],
         )
         print_label_note(outcome.records)
+    if outcome.unreadable:
+        raise typer.Exit(2)
+
+
+def _print_smoothed(outcome: "SmoothedOutcome", json: bool) -> None:
+    plain, found = outcome.plain(), outcome.certificate
+    if json:
+        print_json(plain)
+    else:
+        print_table(
+            ("picture", "label", ">radius, pixels", ">probability at least", "outcome"),
+            [
+                (
+                    str(row["picture"]),
+                    label_words(record),
+                    "-" if row["radius"] is None else str(row["radius"]),
+                    f"{row['probability']:.3f}",
+                    str(row["outcome"]),
+                )
+                for row, record in zip(plain["images"], outcome.records, strict=True)
+            ],
+        )
+        print_label_note(outcome.records)
+        typer.echo(
+            f"Each line holds with probability {1 - found.alpha:g}, for the classifier of "
+            f"infinitely many draws of {found.kept} pixels. {found.model} has fixed draws; "
+            "without --smoothed it is certified itself."
+        )
     if outcome.unreadable:
         raise typer.Exit(2)
 
