@@ -17,7 +17,7 @@ from pathlib import Path
 from PIL import Image, ImageColor
 
 import pinprick
-from generators import all_pages, fill_page, leaderboard, paper
+from generators import all_pages, fill_page, floors, leaderboard, paper
 from pinprick.attacks import ATTACKS
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.report.docs_reference import python_reference
@@ -67,6 +67,11 @@ def make_measured() -> None:
 def make_leaderboard() -> None:
     """Draw the figure of the leaderboard from its rows."""
     leaderboard.save_figure()
+
+
+def make_floors() -> None:
+    """Draw the figure of floors and ceilings from its rows."""
+    floors.save_figure()
 
 
 def make_paper() -> None:
@@ -123,6 +128,7 @@ MAKERS = {
     "reference": make_reference,
     "measured": make_measured,
     "leaderboard": make_leaderboard,
+    "floors": make_floors,
     "paper": make_paper,
     "picture": make_picture,
     "explanation": make_explanation,
