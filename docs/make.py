@@ -18,6 +18,7 @@ from PIL import Image, ImageColor
 
 import pinprick
 from generators import all_pages, fill_page, floors, leaderboard, paper
+from generators.interpretation import figures as interpretation
 from pinprick.attacks import ATTACKS
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.report.docs_reference import python_reference
@@ -79,6 +80,29 @@ def make_paper() -> None:
     paper.save_figures()
 
 
+def make_interpretation() -> None:
+    """Draw the plots of the page on interpretation from its rows."""
+    interpretation.save()
+
+
+def make_examples() -> None:
+    """Explain eight random images of the package and join their figures."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = ["--data", "fashion_sample[random=8,seed=0]", "--model", "pinprick:fashion_cnn"]
+        command = ["pinprick", "explain", *data, "--attack", "wifgsm", "--out", folder]
+        subprocess.run(command, check=True)
+        found = [Image.open(path) for path in sorted(Path(folder).glob("*-explained.png"))]
+        small = [
+            one.convert("RGB").resize((_WIDE // 2, one.height * _WIDE // 2 // one.width))
+            for one in found
+        ]
+    high = max(one.height for one in small)
+    joined = Image.new("RGB", (_WIDE, high * ((len(small) + 1) // 2)), "white")
+    for number, one in enumerate(small):
+        joined.paste(one, (number % 2 * (_WIDE // 2), number // 2 * high))
+    _in_few_colours(joined).save(IMAGES / "interpretation_examples.png", optimize=True)
+
+
 def make_picture() -> None:
     """Attack the rocket and keep the figure."""
     with tempfile.TemporaryDirectory() as folder:
@@ -130,6 +154,8 @@ MAKERS = {
     "leaderboard": make_leaderboard,
     "floors": make_floors,
     "paper": make_paper,
+    "interpretation": make_interpretation,
+    "examples": make_examples,
     "picture": make_picture,
     "explanation": make_explanation,
     "curves": make_curves,

@@ -75,6 +75,7 @@ def blocks(plans: Callable[[], Plans]) -> dict[str, Blocks]:
             "variants": of("claims", sweeps.variants_table),
             "starts": of("claims", sweeps.starts_table),
             "transfer": of("table3", sweeps.kept_transfer),
+            "proved optima": sweeps.proved_optima,
             "near-optimal": lambda: sweeps.near_optimal(plans()["table1"], plans()["claims"]),
         },
     }

@@ -1,11 +1,12 @@
 """The ablations of figure 7, and the claims: one setting or one part changed at a time."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from generators.paper.rows import Layout, Sample
+from generators.paper.rows import ROOT, Layout, Sample
 from generators.paper.tables import LITE0, RESNET18, SOURCES, published, victim_rate
 from generators.paper.text import (
     DASH,
@@ -14,6 +15,7 @@ from generators.paper.text import (
     fooling_rate,
     mean_with_interval,
     percent,
+    rate,
     short,
 )
 from pinprick.attacks.card import Attack
@@ -209,6 +211,29 @@ def _over(mine: Sample | None, best: Sample | None) -> list[str]:
         percent(float((ours <= theirs).mean())),
         str(len(shared)),
     ]
+
+
+def proved_optima() -> str:
+    """Elements over the proved fewest, per case and attack."""
+    rows = json.loads((ROOT / "results" / "optimum" / "paper.json").read_text(encoding="utf-8"))
+    lines = []
+    for row in rows["rows"]:
+        pairs = [
+            (needed, fewest)
+            for needed, fewest in zip(row["needed"], row["fewest"], strict=True)
+            if needed is not None
+        ]
+        ratio = DASH
+        if pairs:
+            ratio = f"{sum(one for one, _ in pairs) / sum(fewest for _, fewest in pairs):.2f}"
+        attack, case = row["attack"], row["case"].rpartition("/")[0].replace("/", ", ")
+        tau = f", τ {attack['tau']:g}" if attack["name"] == "wifgsm_printed" else ""
+        optimal = sum(needed == fewest for needed, fewest in pairs)
+        fooled = rate(len(pairs), row["n"])
+        name = f"`{attack['name']}`{tau}, revision {row['revision']}"
+        lines.append([case, name, fooled, ratio, str(optimal)])
+    head = ("network and goal", "attack", "fooled", "elements over the fewest", "optimal images")
+    return markdown_table(head, lines)
 
 
 def kept_transfer(plan: Layout) -> str:
