@@ -16,7 +16,7 @@ from pinprick.web.attack_job import AttackJob
 from pinprick.web.job_queue import JobQueue
 
 STREAMS = 16  # browsers that listen at most
-_EVERY = 0.15  # seconds between two looks at the jobs
+_EVERY = 0.2  # seconds between two looks at the jobs
 _AT_LEAST = 0.4  # seconds after which the time of a running job is told, whatever it does
 _SILENCE = 15.0  # seconds after which an empty line shows that the server is there
 
