@@ -154,7 +154,10 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
         ("resnet50", "torchvision:resnet50"),
         ("torchvision:resnet5", "did you mean resnet50"),
         ("torchvision:fasterrcnn_resnet50_fpn", "no classifier of torchvision"),
-        ("", r"known: efficientnet_lite0, file:PATH, file:PATH.onnx, hf:ORG/NAME"),
+        (
+            "",
+            r"known: efficientnet_lite0, ensemble:NAME\+NAME, file:PATH, file:PATH.onnx, hf:ORG/NAME",
+        ),
         (
             "torchvision:resnet50@V1",
             "no set of weights of resnet50 .* known: DEFAULT, IMAGENET1K_V1",
