@@ -81,12 +81,20 @@ def write_folder(folder: Path, result: AttackResult, **changes: Any) -> Path:
 
 
 def write_store(folder: Path, results: list[AttackResult], *, error: str = "") -> Path:
-    """A store with a cell per result; with ``error``, one more attack that has nothing else."""
+    """A store with a cell per result; with ``error``, one more attack that has nothing else.
+
+    A victim judged all images, and none of them fooled it.
+    """
     store = Store(folder)
     store.prepare()
     for result in results:
         cell = _cell(result)
-        store.write(cell, to_table(result, cell.key), ORIGIN)
+        labels = result.goal.labels
+        store.write(
+            cell,
+            to_table(result, cell.key, victims=[labels], victims_clean=[labels]),
+            ORIGIN,
+        )
     if error:
         cell = _cell(results[0], name="broken")
         store.write(cell, error_table(cell.key, results[0].ids.tolist(), error), ORIGIN)
@@ -105,4 +113,5 @@ def _cell(result: AttackResult, name: str | None = None) -> Cell:
         data_hash=digest,
         first=0,
         last=len(result),
+        victims=(("other net", "b" * 64),),
     )
