@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pinprick"
 
 LEVELS = (  # a room may import from rooms on the lines above it, and from itself
-    ("arithmetic", "conversion_line", "errors", "subnormal", "types"),
+    ("arithmetic", "conversion_line", "errors", "progress_bar", "subnormal", "types"),
     ("backward", "batch_rows", "files", "metrics", "model", "own_code", "settings", "speed_names"),
     (
         *("bfloat16_copy", "data", "feature_layer", "goal", "json_text", "random", "replay"),
@@ -45,7 +45,12 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
     ("__main__",),
 )
 SHORTCUTS = {  # methods that hand on to a higher room, which they import when they are called
-    "pinprick.result": {"pinprick.report.result_pictures", "pinprick.report.result_tables"}
+    "pinprick.result": {
+        "pinprick.report.notebook_html",
+        "pinprick.report.result_pictures",
+        "pinprick.report.result_tables",
+    },
+    "pinprick.explain.noise.explanation": {"pinprick.report.notebook_html"},
 }
 RANKS = {room: number for number, level in enumerate(LEVELS) for room in level}
 

@@ -389,6 +389,12 @@ class AttackResult(BatchRows):
 
         return plot_result(self, model, most=most)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: a summary, and the first images with changed pixels marked."""
+        from pinprick.report.notebook_html import result_html
+
+        return result_html(self)
+
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies: what was measured, not what is computed from it."""
         return self.attributes()

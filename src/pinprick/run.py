@@ -37,6 +37,7 @@ from pinprick.metrics.wrong_before import many_wrong
 from pinprick.model import Classifier, Model, as_classifier, gives
 from pinprick.numerical_noise import guarded, measure_noise
 from pinprick.problem import Problem, Tally
+from pinprick.progress_bar import progress_bar
 from pinprick.random import Streams
 from pinprick.result import AttackResult, Failure, join
 from pinprick.saved_batches import SavedBatches, describe_run
@@ -103,7 +104,7 @@ def run_attack(
             same arithmetic, "fast" in bfloat16 with results judged in float32. ``speed`` of the
             result says where that was not possible. Several calls share recordings where they get
             the same ``ModelPasses``.
-        progress: Whether to show a progress bar on stderr.
+        progress: Whether to show a progress bar: on stderr, or in the output of a notebook.
     """
     batches = attack_batches(
         attack,
@@ -530,12 +531,8 @@ class _Clock:
 
 
 def _watched(batches: Iterator[AttackResult], total: int | None) -> Iterator[AttackResult]:
-    """The same results, with a progress bar on stderr."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task("attacking", total=total)
+    """The same results, with a progress bar."""
+    with progress_bar("attacking", total) as advance:
         for result in batches:
-            bar.advance(task, len(result))
+            advance(len(result))
             yield result

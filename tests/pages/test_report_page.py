@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pages.results import sample, write_folder, write_store
-from pinprick import BadInput
+from pinprick import BadInput, save_result
 from pinprick.pages.inline_assets import FOLDER, STYLES, modules, script
 from pinprick.pages.report_page import as_script_data, make_report
 
@@ -129,6 +129,16 @@ def test_settings_tell_attacks_of_one_name_apart(tmp_path: Path) -> None:
     ]
     (task,) = Page(make_report(folders).html).data["tasks"]
     assert [line["attack"] for line in task["attacks"]] == ["pin k=1", "pin k=2"]
+
+
+def test_saved_results_on_the_same_images_are_compared(tmp_path: Path) -> None:
+    save_result(sample([2, 2]), tmp_path / "one.safetensors")
+    save_result(sample([1, 1], "other"), tmp_path / "other.safetensors")
+    save_result(sample([1, 1, 1], "longer"), tmp_path / "longer.safetensors")
+    names = [tmp_path / f"{name}.safetensors" for name in ("one", "other", "longer")]
+    tasks = Page(make_report(names).html).data["tasks"]
+    found = [[line["attack"] for line in task["attacks"]] for task in tasks]
+    assert found == [["other", "pin"], ["longer"]]
 
 
 def test_seeds_of_one_attack_are_one_line(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ _DOTS = 400  # images that the cost plot draws per attack
 _GRID = 32  # numbers of passes at which the best so far is computed
 
 Seeds = Sequence[ReportRun]
-Point = list[float | None]
+Point = list[int | float | None]
 
 
 def summarise_attacks(
@@ -157,7 +157,7 @@ def _rank(row: SummaryRow) -> tuple[float, float, str]:
     return fewest, 0.0 if math.isnan(rate) else -rate, row.attack
 
 
-def _dots(run: ReportRun, unit: Unit) -> list[list[float]]:
+def _dots(run: ReportRun, unit: Unit) -> list[list[int]]:
     """Passes and needed units of fooled images, evenly spread over the run."""
     outcomes = run.outcomes
     needed = outcomes.needed(unit)
@@ -167,14 +167,14 @@ def _dots(run: ReportRun, unit: Unit) -> list[list[float]]:
     return [[int(x), int(y)] for x, y in zip(passes, needed[rows], strict=True)]
 
 
-def _best_so_far(run: ReportRun, unit: Unit) -> list[list[float]]:
+def _best_so_far(run: ReportRun, unit: Unit) -> list[list[int | float]]:
     """Median over correct images of the fewest units after so many passes, where it is finite."""
     steps, correct = run.steps, np.flatnonzero(run.outcomes.correct)
     if steps is None or not len(correct) or not len(steps.passes):
         return []
     last = int(steps.passes.max())
     grid = np.unique(np.geomspace(1, max(1, last), _GRID).round().astype(np.int64))
-    line: list[list[float]] = []
+    line: list[list[int | float]] = []
     for passes in grid.tolist():
         median = float(median_needed(_fewest(steps, unit, passes, len(run.images))[correct])[0])
         if math.isfinite(median) and (not line or median < line[-1][1]):
@@ -201,7 +201,7 @@ def _thinned(values: Sequence[int], most: int) -> list[int]:
 
 
 def _with_intervals(xs: Sequence[int], shares: Iterable[float], images: int) -> list[Point]:
-    points = []
+    points: list[Point] = []
     for x, share in zip(xs, shares, strict=True):
         low, high = wilson_interval(float(share) * images, images)
         points.append([x, _number(float(share)), _number(low), _number(high)])

@@ -13,6 +13,7 @@ from pinprick.report.result_tables import model_for_names
 from pinprick.report.row import make_rows, plain
 from pinprick.result import AttackResult
 from pinprick.result_file import load_result
+from pinprick.saved_batches import tensors_sha256
 
 
 def read_saved_result(path: Path) -> Source:
@@ -24,13 +25,20 @@ def read_saved_result(path: Path) -> Source:
         rows,
         images,
         model=result.model or "unnamed model",
-        data=path.name,
+        data=_data_name(result),
         attack=str(result.attack.get("name", "attack")),
         settings={key: value for key, value in result.attack.items() if key != "name"},
         seed=result.seed,
     )
     read = partial(_entries, result, rows, {name: at for at, name in enumerate(images)})
     return Source(name=str(path), runs=[(run, read)])
+
+
+def _data_name(result: AttackResult) -> str:
+    """The same for the same images and labels, so that attacks on them are compared."""
+    digest = tensors_sha256([("images", result.images), ("labels", result.goal.labels)])
+    assert digest is not None
+    return f"{len(result)} saved images ({digest[:8]})"
 
 
 def _entries(

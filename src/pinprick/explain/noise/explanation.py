@@ -259,6 +259,12 @@ class Explanation:
         """No changed pixel can be restored; None if that was not tested."""
         return None if self.spare_pixels is None else self.spare_pixels == 0
 
+    def _repr_html_(self) -> str:
+        """For notebooks: places of the groups, and their effects as bars."""
+        from pinprick.report.notebook_html import explanation_html
+
+        return explanation_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; NaN and infinity become None."""
         plain: dict[str, Any] = to_plain(self)
