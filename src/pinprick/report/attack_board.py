@@ -220,7 +220,7 @@ def _median(runs: Sequence[Run], unit: Unit) -> float:
     return float(median_needed(np.concatenate([run.needed(unit)[run.correct] for run in runs]))[0])
 
 
-def _ratio(total: float, count: float) -> float:
+def _ratio(total: int | float, count: int | float) -> float:
     return total / count if count else math.nan
 
 
