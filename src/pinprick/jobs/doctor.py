@@ -39,6 +39,7 @@ EXTRAS = {  # one line per extra of pyproject.toml but ``dev``
     "onnx": Extra("models in ONNX files", ("onnxruntime",)),
     "ray": Extra("benchmarks on several machines", ("ray",)),
     "timm": Extra("models of timm and Hugging Face", ("timm",)),
+    "web": Extra("pinprick web", ("starlette", "uvicorn")),
 }
 
 
