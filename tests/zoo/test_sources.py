@@ -156,7 +156,7 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
         ("torchvision:fasterrcnn_resnet50_fpn", "no classifier of torchvision"),
         (
             "",
-            r"known: efficientnet_lite0, ensemble:NAME\+NAME, file:PATH, file:PATH.onnx, hf:ORG/NAME",
+            r"known: efficientnet_lite0, ensemble:NAME\+NAME, file:PATH, file:PATH.onnx, hf:ORG",
         ),
         (
             "torchvision:resnet50@V1",
