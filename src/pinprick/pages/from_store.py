@@ -18,7 +18,8 @@ from pinprick.data.subset import describe, parse
 from pinprick.errors import BadInput, PinprickError
 from pinprick.metrics.outcomes import Outcomes
 from pinprick.pages.report_parts import Bytes, Change, Entry, ReportRun, Source, Status, Steps, Task
-from pinprick.report.store_runs import Run, choose_cells, image_sizes, read_runs
+from pinprick.report.read_runs import choose_cells, image_sizes, read_runs
+from pinprick.report.store_runs import Run
 from pinprick.report.store_runs import Task as StoreTask
 from pinprick.report.transfer_table import transfer_lines, transfer_matrix
 

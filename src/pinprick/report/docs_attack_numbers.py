@@ -16,7 +16,8 @@ from pinprick.metrics.unit import Unit
 from pinprick.report.attack_board import AttackLine, attack_lines
 from pinprick.report.coverage import Coverage, cover
 from pinprick.report.docs_measured import markdown_table
-from pinprick.report.store_runs import StoreRuns, Task, choose_cells, read_runs
+from pinprick.report.read_runs import choose_cells, read_runs
+from pinprick.report.store_runs import StoreRuns, Task
 from pinprick.report.summary_tables import decimal_text, number_text, percent_text
 
 if TYPE_CHECKING:

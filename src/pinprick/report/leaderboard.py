@@ -11,7 +11,7 @@ from pinprick.report.attack_board import RESAMPLES, AttackLine, attack_lines
 from pinprick.report.coverage import Coverage, cover
 from pinprick.report.csv_text import csv_text
 from pinprick.report.model_board import ModelLine, model_lines
-from pinprick.report.store_runs import choose_cells, image_sizes, read_runs
+from pinprick.report.read_runs import choose_cells, image_sizes, read_runs
 from pinprick.report.summary_tables import decimal_text, number_text, percent_text, with_interval
 from pinprick.report.task_details import TaskDetails, task_details
 from pinprick.report.text_table import TextTable, fill
