@@ -1,6 +1,6 @@
 """Chromium for tests marked ``browser``: pages that may ask this machine alone, without errors.
 
-Import the fixtures ``chromium`` and ``open_page`` where they are used.
+``conftest.py`` has the fixtures ``chromium`` and ``open_page`` for all files.
 """
 
 import re

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from browser import chromium, open_page
 from hypothesis import HealthCheck, settings
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -17,7 +18,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pinprick import Classifier, least_likely
 from pinprick.oracle import exact_images, exact_linear
 
-__all__ = ["exact_images", "exact_linear"]
+# Playwright starts once per process, so that all files share one browser.
+__all__ = ["chromium", "exact_images", "exact_linear", "open_page"]
 
 settings.register_profile(  # the same examples everywhere, however slow the machine
     "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from browser import OpenPage, chromium, open_page
+from browser import OpenPage
 from cli.conftest import MODELS
 from PIL import Image
 
@@ -21,7 +21,6 @@ from pinprick.pages.report_page import make_report
 from pinprick.trace import Trace
 
 pytestmark = pytest.mark.browser
-__all__ = ["chromium", "open_page"]  # fixtures
 Open = Callable[..., Any]
 
 SAME_PIXELS = """card => {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from browser import OpenPage, Page, chromium, open_page
+from browser import OpenPage, Page
 from PIL import Image
 
 from pinprick.data.select import load_subset
@@ -22,7 +22,6 @@ from pinprick.web.workbench import Workbench
 from web.conftest import copy_store
 
 pytestmark = pytest.mark.browser
-__all__ = ["chromium", "open_page"]
 
 LONG = ("auto", "thorough")
 
