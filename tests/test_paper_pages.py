@@ -89,9 +89,9 @@ def test_the_same_wrong_class_is_counted_where_both_fool() -> None:
 def test_speedups_of_the_paper_are_told_apart() -> None:
     lines = tables.paper_speedups().splitlines()
     ways = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1].strip(" |") for line in lines}
-    assert ways["C&W l0"] == "mean of ratios"
-    assert ways["Homotopy"] == "ratio of sums"
-    assert ways["Sparse-RS"] == "neither"
+    assert ways["C&W l0"] == ways["BruSLeAttack"] == "mean of ratios"
+    assert ways["Homotopy"] == ways["EGS-TSSA"] == "ratio of sums"
+    assert ways["Sparse-RS"] == ways["SA-MOO"] == "neither"  # 64.0 is printed, 65.4 is the ratio
 
 
 def test_every_attack_of_the_paper_is_printed_with_a_title() -> None:

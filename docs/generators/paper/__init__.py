@@ -167,7 +167,7 @@ def _time(plan: Layout) -> str:
     sample = first_of(plan.find(tables.LITE0, "untargeted", "wifgsm"))
     known = NOT_MEASURED if sample is None else "[measured](paper_table4.md)"
     return (
-        f"**Time is {known}.** The paper's speed-ups mix two ways of averaging, and one follows "
+        f"**Time is {known}.** The paper's speed-ups mix two ways of averaging, and two follow "
         "from neither."
     )
 

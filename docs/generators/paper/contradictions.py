@@ -33,7 +33,7 @@ def contradictions() -> str:
         ),
         (
             "speed-ups",
-            "three are ratios of sums, two are means of ratios, one is neither",
+            "two are ratios of sums, two are means of ratios, two are neither",
             "both are given for every attack",
         ),
         (

@@ -82,7 +82,6 @@ TIMED = {  # of table 4
     f"{NETWORKS_FILE}imagenet_resnet50": "ResNet-50, 224 px",
     RESNET18: "ResNet-18, 32 px",
 }
-_NEAR = 0.03  # of a printed number, which is rounded
 NO_TARGET = {"sparsefool": f"{DASH}: it has no targeted form"}
 
 
@@ -399,9 +398,9 @@ def paper_speedups() -> str:
             "mean of ratios": mean_of_ratios(theirs, ours),
             "ratio of sums": ratio_of_sums(theirs, ours),
         }
-        fits = [name for name, value in ways.items() if abs(value - number) < _NEAR * number]
-        texts = [f"{value:.1f}" for value in ways.values()]
-        lines.append([TITLES[label], f"{number:.1f}", *texts, " and ".join(fits) or "neither"])
+        texts = {name: f"{value:.1f}" for name, value in ways.items()}
+        fits = [name for name, value in texts.items() if value == f"{number:.1f}"]
+        lines.append([TITLES[label], f"{number:.1f}", *texts.values(), *(fits or ["neither"])])
     head = ("attack", "printed", "mean of ratios", "ratio of sums", "the printed one is")
     return markdown_table(head, lines)
 
