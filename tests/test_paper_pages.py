@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from generators import paper as pages
 from generators.paper import small_plans, sweeps, tables, text, write_pages
 from generators.paper.rows import Layout, Rows, Sample, join, label_of, layout
 from pinprick.attacks.build import build
@@ -99,6 +100,15 @@ def test_every_attack_of_the_paper_is_printed_with_a_title() -> None:
     printed = set(paper["table1"]["elements"]) | set(paper["table2"]["fooling_rate"])
     printed |= set(paper["table3"]["vgg19"]) | set(paper["table4"]["seconds"])
     assert printed <= set(tables.TITLES)
+
+
+def test_attacks_are_compared_where_the_paper_seeks_the_fewest_elements(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pages, "_elements", lambda plan, label: 1.0)
+    compared = pages._compared(layout("table1", Rows(Path("none"))))
+    assert {"wifgsm", "cw_l0", "egs_tssa"} <= set(compared)
+    assert not {"onepixel, k 1", "onepixel, k 3", "pinprick", "homotopy"} & set(compared)
 
 
 def test_onepixel_is_told_by_its_pixels() -> None:

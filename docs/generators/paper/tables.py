@@ -152,7 +152,7 @@ def _needed(samples: Samples) -> list[str]:
     ]
 
 
-def _generator(model: str, goal: str) -> list[str]:
+def single_pass(model: str, goal: str) -> Mapping[str, Any] | None:
     """EGS-TSSA in one pass, from the rows of its own page; the last training counts."""
     rows = []
     for path in sorted((ROOT / "results" / "egs_tssa").glob("h200*.jsonl")):
@@ -162,9 +162,13 @@ def _generator(model: str, goal: str) -> list[str]:
         for row in rows
         if row["what"] == "training" and row.get("model") == model and row["target"] is None
     ]
-    if goal != "untargeted" or not found:
+    return found[-1] if found and goal == "untargeted" else None
+
+
+def _generator(model: str, goal: str) -> list[str]:
+    one = single_pass(model, goal)
+    if one is None:
         return [NOT_MEASURED, *[DASH] * 6]
-    one = found[-1]
     fooled = rate(round(one["fooling_rate"] * one["images"]), one["images"])
     return [short(one["elements"]), fooled, DASH, DASH, short(one["pixels"]), "2", DASH]
 
