@@ -62,6 +62,14 @@ def test_rates_and_means_say_what_failed() -> None:
     assert text.mean_with_interval(np.array([math.inf])) == text.DASH
 
 
+def test_a_failure_is_fooled_with_no_number_of_elements() -> None:
+    texts = tables._at_budgets({0: sample([0, 1, 2, 3], [2, 30, 200, math.inf])})
+    shares = [cell.partition(" (")[0] for cell in texts[:9]]
+    assert shares == ["25 %", "25 %", "50 %", "50 %"] * 2 + ["75 %"]
+    assert texts[-1] == "4"
+    assert len(tables._at_budgets({})) == len(texts)
+
+
 def test_seeds_are_compared_on_the_images_that_all_have() -> None:
     samples = {0: sample([0, 1, 9], [2, 4, 90]), 1: sample([0, 1], [4, 6])}
     assert text.over_seeds(samples) == "4 ± 1.41, 2 seeds, n 2"

@@ -20,10 +20,15 @@ def first_of(samples: Samples) -> Sample | None:
 
 def rate(count: int, n: int) -> str:
     """A rate with its 95 % interval and n."""
+    return f"{rate_alone(count, n)}, n {n}" if n else DASH
+
+
+def rate_alone(count: int, n: int) -> str:
+    """A rate with its 95 % interval, where n stands elsewhere."""
     if not n:
         return DASH
     low, high = wilson_interval(count, n)
-    return f"{percent(count / n)} ({100 * low:.0f}{DASH}{100 * high:.0f}), n {n}"
+    return f"{percent(count / n)} ({100 * low:.0f}{DASH}{100 * high:.0f})"
 
 
 def fooling_rate(sample: Sample) -> str:
