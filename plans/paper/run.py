@@ -215,7 +215,10 @@ def measure(options: argparse.Namespace) -> None:
             took = f"  ({time_in_words(step.seconds)} on an H200)" if step.seconds else ""
             print(f"missing: {step.command}{took}")
         if not Path("nips2017/images.csv").is_file():
-            print("missing: nips2017/, the photographs of the NIPS-2017 development set")
+            print(
+                "missing: nips2017/images.csv and nips2017/images, the list and photographs of the "
+                "NIPS-2017 development set (docs/data.md, lists); cells on photographs are left out"
+            )
         if not options.list:
             prepare(missing)
     if not options.list:
