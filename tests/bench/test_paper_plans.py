@@ -66,8 +66,9 @@ def test_attacks_of_a_table_keep_to_2000_passes_except_for_papers_own_settings(n
         assert not own or (name == "table1" and "[0:50]" in one.data[0])
 
 
-def test_random_attacks_of_table_1_have_five_seeds() -> None:
-    products = plan("table1").products
+@pytest.mark.parametrize("name", ["table1", "imagenet_sparsity", "imagenet_fast_at"])
+def test_random_attacks_have_five_seeds(name: str) -> None:
+    products = plan(name).products
     seeds: dict[tuple[str, str], set[int]] = {}
     for one in products:
         for attack in one.attacks:
@@ -77,6 +78,15 @@ def test_random_attacks_of_table_1_have_five_seeds() -> None:
                     seeds.setdefault(key, set()).update(one.seeds)
     assert seeds
     assert all(found == {0, 1, 2, 3, 4} for found in seeds.values()), seeds
+
+
+@pytest.mark.parametrize("name", ["table4", "imagenet_time"])
+def test_every_timed_network_is_attacked_in_a_batch_and_alone(name: str) -> None:
+    sizes: dict[str, set[int | None]] = {}
+    for one in plan(name).products:
+        for model in one.models:
+            sizes.setdefault(model, set()).add(one.batch_size)
+    assert all(found == {1, 64} for found in sizes.values()), sizes
 
 
 def test_untargeted_cells_of_the_leaderboard_are_shared() -> None:
