@@ -183,6 +183,22 @@ def test_another_class_is_certified_as_such() -> None:
     assert (found.radius.item(), found.certified.item()) == (5, -1)
 
 
+def test_mean_and_std_are_part_of_the_network() -> None:
+    net = VotingNetwork(SeesLight(), (1, 2, 6), Ablation(kept=1, draws=4))
+    model = Classifier(net, mean=(-0.6,), std=(1.0,))  # a black pixel becomes a light one
+    found = certify_smoothed(
+        model, torch.zeros(1, 1, 2, 6), torch.ones(1, dtype=torch.int64), draws=500
+    )
+    assert found.words == ("certified",)
+
+
+def test_no_images_give_an_empty_certificate() -> None:
+    found = certify_smoothed(
+        as_model(linear_votes()), IMAGES[:0], torch.zeros(0, dtype=torch.int64)
+    )
+    assert len(found) == 0
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -79,6 +79,23 @@ def test_a_misclassified_image_is_fooled_already() -> None:
     assert found.certified.item() == -1
 
 
+def test_mean_and_std_are_part_of_the_network() -> None:
+    net = VotingNetwork(SeesLight(), (1, 2, 6), Ablation(kept=1, draws=12))
+    model = Classifier(net, mean=(-0.6,), std=(1.0,))  # a black pixel becomes a light one
+    found = certify(model, torch.zeros(1, 1, 2, 6), torch.ones(1, dtype=torch.int64), t=12)
+    assert found.certified.item() == 5
+
+
+def test_a_network_in_training_mode_is_left_as_it_is() -> None:
+    norm = nn.BatchNorm2d(2)
+    base = nn.Sequential(norm, nn.Flatten(), nn.Linear(12, 3))
+    net = VotingNetwork(base, (1, 2, 3), Ablation(kept=2, draws=12)).train()
+    certify(Classifier(net), IMAGES, torch.zeros(4, dtype=torch.int64))
+    assert norm.training
+    assert norm.num_batches_tracked is not None
+    assert norm.num_batches_tracked.item() == 0
+
+
 MASKS = torch.eye(4, dtype=torch.bool).view(4, 1, 2, 2)  # a draw per pixel
 FREE = torch.ones(1, 4, dtype=torch.bool)
 ZERO = torch.zeros(1, dtype=torch.int64)
@@ -89,6 +106,14 @@ def test_a_draw_that_rounding_may_decide_counts_as_lost() -> None:
     assert votes_to_lose(logits, Goal(ZERO), MASKS, FREE, 4).item() == 1
     logits[0, 0, 1] = 1 - 1e-6
     assert votes_to_lose(logits, Goal(ZERO), MASKS, FREE, 4).item() == 0
+
+
+def test_a_tie_is_not_certified_even_where_nothing_may_change() -> None:
+    logits = torch.eye(2)[[0, 0, 1, 1]].unsqueeze(0).double()
+    nothing = torch.zeros_like(FREE)
+    assert votes_to_lose(logits, Goal(ZERO), MASKS, nothing, 4).item() == 0
+    logits[0, 2] = logits[0, 0]
+    assert votes_to_lose(logits, Goal(ZERO), MASKS, nothing, 4).item() == float("inf")
 
 
 def test_with_a_target_only_the_target_counts() -> None:

@@ -154,12 +154,13 @@ def certify_smoothed(
     task = take_in(images, labels, None, None, ids, None, None, None)
     pixels = task.images.shape[2:].numel()
     with torch.no_grad(), classifier.frozen():
+        images = classifier.normalise(task.images)
         if len(task):
-            check_classes(task, net(task.images[:1]))
+            check_classes(task, net(images[:1]))
         streams = Streams(seed, task.ids)
         total = first_draws + draws
-        first = _count_votes(net, task.images, streams, range(first_draws), total, progress)
-        votes = _count_votes(net, task.images, streams, range(first_draws, total), total, progress)
+        first = _count_votes(net, images, streams, range(first_draws), total, progress)
+        votes = _count_votes(net, images, streams, range(first_draws, total), total, progress)
     top = first.argmax(dim=1)
     hits = votes.gather(1, top.unsqueeze(1)).squeeze(1)
     lower = torch.tensor(
@@ -246,7 +247,7 @@ def _count_votes(
     """How often each class wins over the draws of these steps, (batch, classes)."""
     batch, channels, height, width = images.shape
     rows = max(1, _ROOM // (2 * channels * height * width))  # that go through at once
-    classes = len(net.base(encode(images[:1], net.masks[:1]))[0]) if batch else 0
+    classes = len(net.base(encode(images[:1], net.masks[:1]))[0]) if batch else 1
     votes = torch.zeros(batch, classes, dtype=torch.int64, device=images.device)
     many = max(1, rows // max(1, batch))
     for begin in range(steps.start, steps.stop, many) if batch else ():

@@ -13,10 +13,12 @@ The bound is about the network as it is attacked, with its own fixed draws, and 
 probability. ``smoothed.py`` certifies the classifier of infinitely many draws, which is another.
 """
 
+import copy
 import time
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from pinprick.bounds.certify import SLACK, Certificate
 from pinprick.bounds.proof import Judge, status_of, wrong_claims
@@ -44,8 +46,8 @@ def certify_votes(
 ) -> Certificate:
     """Bounds on the fewest units that fool the vote, for up to ``t`` units.
 
-    A draw whose two largest logits are nearer than ``SLACK`` counts as lost from the start, since
-    rounding may decide it.
+    The votes are those of the network in float64. A draw whose two largest logits are nearer than
+    ``SLACK`` counts as lost from the start, since rounding may decide it in float32.
 
     Args:
         model: The model.
@@ -57,8 +59,9 @@ def certify_votes(
     """
     start = time.monotonic()
     images, goal, units = task.images, task.goal, Units(unit)
-    _check_labels(net, task)
-    judge = Judge(Classifier(net, access="network", name=model.name))
+    model = Classifier(net, mean=model.mean, std=model.std, access="network", name=model.name)
+    _check_labels(model, task)
+    judge = Judge(model)
     wrong = judge.fools(images.cpu(), goal.to("cpu")).to(images.device)
     adv = images if attacked is None else _adversarial(attacked, task)
     fools = judge.fools(adv.cpu(), goal.to("cpu")).to(images.device)
@@ -88,10 +91,10 @@ def certify_votes(
     return certificate
 
 
-def _check_labels(net: VotingNetwork, task: Task) -> None:
+def _check_labels(model: Classifier, task: Task) -> None:
     if len(task):
-        with torch.no_grad():
-            check_classes(task, net(task.images[:1]))
+        with torch.no_grad(), model.frozen():
+            check_classes(task, model(task.images[:1]))
 
 
 def _adversarial(attacked: AttackResult, task: Task) -> Images:
@@ -105,14 +108,14 @@ def _adversarial(attacked: AttackResult, task: Task) -> Images:
 
 def _certified(model: Classifier, net: VotingNetwork, task: Task, t: int) -> PerImage:
     """Per image, how many changed units up to ``t`` provably leave the vote as it is."""
-    images = task.images
+    images, double = task.images, copy.deepcopy(net).double().eval()
     free = torch.ones_like(images[:, 0], dtype=torch.bool)
     if task.allowed is not None:
         free = task.allowed.any(dim=1)
     found = [torch.zeros(0, dtype=torch.float64, device=images.device)]
     for rows in torch.arange(len(images), device=images.device).split(_AT_ONCE):
-        with torch.no_grad(), model.frozen():
-            logits = net.draw_logits(images[rows]).double()
+        with torch.no_grad():
+            logits = double.draw_logits(model.normalise(images[rows].double()))
         found.append(votes_to_lose(logits, task.goal[rows], net.masks, free[rows].flatten(1), t))
     return torch.cat(found)
 
@@ -146,8 +149,8 @@ def votes_to_lose(
     totals = torch.einsum("bdc,dp->bcp", gain + 1, masks.flatten(1).to(gain))
     totals = totals * free.unsqueeze(1)
     costs = totals.topk(min(t, totals.shape[2]), dim=2).values.cumsum(dim=2)
-    leads = gain.sum(dim=1).unsqueeze(2) - costs
-    keeps = (leads >= 1) | ~rivals.unsqueeze(2)
-    count = keeps.all(dim=1).cumprod(dim=1).sum(dim=1).double()
-    everything = free.sum(dim=1) <= count
+    leads = gain.sum(dim=1).unsqueeze(2) - F.pad(costs, (1, 0))  # after 0, 1, … changed pixels
+    keeps = ((leads >= 1) | ~rivals.unsqueeze(2)).all(dim=1).cumprod(dim=1)
+    count = keeps[:, 1:].sum(dim=1).double()
+    everything = keeps[:, 0].bool() & (free.sum(dim=1) <= count)
     return count.masked_fill(everything, torch.inf)
