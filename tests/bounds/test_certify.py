@@ -1,5 +1,6 @@
 """Certificates hold: no search beats them, and they say what they do not know."""
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -23,7 +24,7 @@ from pinprick.bounds.ball import Ball
 from pinprick.bounds.certify import SLACK, Decision, certify
 from pinprick.bounds.proof import Status
 from pinprick.bounds.read_network import read_network
-from pinprick.bounds.rival_bounds import RivalBounds, _lines, _through_map, _to_units
+from pinprick.bounds.rival_bounds import Bounded, RivalBounds, _lines, _through_map, _to_units
 from pinprick.bounds.subproblems import SubProblems, all_subproblems, split
 from pinprick.bounds.tiles import Tiles, make_tiles
 from pinprick.metrics.unit import Unit
@@ -368,6 +369,28 @@ def test_a_tie_of_logits_is_undecided() -> None:
     found = certify(constant_network(0.0), torch.rand(1, 1, 2, 2), torch.tensor([0]))
     assert found.words == ("undecided",)
     assert found.lower.tolist() == [1.0]
+
+
+def test_a_clean_image_that_rounding_decides_has_no_bounds() -> None:
+    """Class 1 is ahead in float64, and both are equal in float32."""
+    linear = nn.Linear(2, 2, bias=False)
+    linear.weight.data = torch.tensor([[1.0, 0.0], [1.0, 1e-9]])
+    found = certify(nn.Sequential(nn.Flatten(), linear), torch.ones(1, 1, 1, 2), torch.tensor([0]))
+    assert (found.lower.item(), found.upper.item()) == (0, torch.inf)
+    assert found.words == ("undecided",)
+
+
+def test_a_bound_that_is_not_a_number_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, images = small_cnn(3), small_images(2, (1, 6, 5), seed=3)
+    bound = RivalBounds.__call__
+
+    def broken(bounds: RivalBounds, problems: SubProblems) -> Bounded:
+        found = bound(bounds, problems)
+        return replace(found, ahead=torch.full_like(found.ahead, torch.nan))
+
+    monkeypatch.setattr(RivalBounds, "__call__", broken)
+    found = certify(model, images, answers(model, images), nodes=50)
+    assert "all certified" not in found.words
 
 
 def test_an_image_that_nothing_may_change_is_never_fooled() -> None:

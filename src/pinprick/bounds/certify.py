@@ -180,15 +180,11 @@ class _Search:
         self._bounds = RivalBounds(self._layers, self._tiles, self._images, self._goal, may_change)
         logits = self._layers.logits(self._images)
         self._margin = self._goal.margin(logits)
-        wrong = self._goal.met(logits) | ~self._keeps_label()
-        self.lower = torch.where(wrong, 0.0, 1.0).double()
-        self.upper = torch.full_like(self.lower, torch.inf).masked_fill(wrong, 0.0)
+        fooled = self.judge.fools(self._images.cpu(), self._goal.to("cpu")).to(device)
+        self.lower = torch.where(self._goal.met(logits) | fooled, 0.0, 1.0).double()
+        self.upper = torch.full_like(self.lower, torch.inf).masked_fill(fooled, 0.0)
         self._best = self._images.clone()
         self._nodes = torch.zeros_like(labels)
-
-    def _keeps_label(self) -> Tensor:
-        fooled = self.judge.fools(self._images.cpu(), self._goal.to("cpu"))
-        return ~fooled.to(self._images.device)
 
     def take(self, attacked: AttackResult, task: Task) -> None:
         """Take what an attack found as upper bounds, where the network agrees."""
@@ -275,7 +271,7 @@ class _Search:
     def _step(self, batch: SubProblems) -> SubProblems:
         """Bound a batch, try what is not proved as an attack, and split it."""
         bounded = self._bounds(batch)
-        rows = (bounded.ahead >= -SLACK).nonzero().squeeze(1)
+        rows = (~(bounded.ahead < -SLACK)).nonzero().squeeze(1)  # NaN proves nothing
         problems = bounded.problems[rows]
         clean = self._images[problems.image]
         change = bounded.change[rows].reshape(clean.shape)
