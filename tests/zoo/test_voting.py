@@ -1,13 +1,15 @@
 """A network that votes: balanced draws, scores that are the vote, a gradient to attack it by."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 from bounds.voting_networks import as_model, linear_votes
 from torch import Tensor, nn
 
-from pinprick import BadInput, ModelCard, UnknownName, build, run_attack
+from pinprick import BadInput, ModelCard, UnknownName, build, run_attack, save_model
+from pinprick.bench.cache import Cache
 from pinprick.zoo import voting
 from pinprick.zoo.card import Ablation, read_card
 from pinprick.zoo.from_card import build as build_net
@@ -178,6 +180,15 @@ def test_a_card_with_an_ablation_goes_there_and_back_and_builds_a_voting_model()
     assert model.access == "gradients"
     with torch.no_grad():
         assert model(torch.rand(2, 1, 28, 28)).shape == (2, 3)
+
+
+def test_a_benchmark_tells_networks_of_other_draws_apart(tmp_path: Path) -> None:
+    net, hashes = build_net(card()), set[str]()
+    for ablation in (Ablation(kept=45, draws=8), Ablation(kept=45, draws=9), Ablation(kept=9)):
+        folder = tmp_path / str(len(hashes))
+        save_model(net, card(ablation=ablation), folder)
+        hashes.add(Cache().weights(f"file:{folder}"))
+    assert len(hashes) == 3
 
 
 def test_a_card_of_a_plain_network_does_not_mention_ablation() -> None:

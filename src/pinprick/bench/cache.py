@@ -7,6 +7,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from pinprick.bench.cell import Cell
 from pinprick.data.dataset import Dataset
 from pinprick.data.match_labels import check_shape
@@ -17,6 +19,7 @@ from pinprick.jobs.device import load_on_device
 from pinprick.model import Classifier
 from pinprick.saved_batches import tensors_sha256, weights_sha256
 from pinprick.types import Images, Labels
+from pinprick.zoo.voting import VotingNetwork
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +74,7 @@ class Cache:
         return self._models[name, device]
 
     def weights(self, name: str) -> str:
-        """The SHA-256 of the model's weights, its mean and its std.
+        """The SHA-256 of the model's weights, its mean and its std, and of how it votes.
 
         The file stands for the weights of a model that is no network.
         """
@@ -145,6 +148,9 @@ def _weights_hash(name: str, model: Classifier) -> str:
         digest = sha256(Path(path).expanduser())
     if digest is None:
         raise BadInput(f"{name} has no weights to tell it by; a benchmark needs a network")
-    if model.mean is None and model.std is None:
+    modules = model.net.modules() if isinstance(model.net, nn.Module) else ()
+    votes = [one.ablation for one in modules if isinstance(one, VotingNetwork)]
+    if model.mean is None and model.std is None and not votes:
         return digest
-    return hashlib.sha256(f"{digest} {model.mean} {model.std}".encode()).hexdigest()
+    text = " ".join(map(str, (digest, model.mean, model.std, *votes)))
+    return hashlib.sha256(text.encode()).hexdigest()
