@@ -36,6 +36,11 @@ def test_a_rounded_model_sees_images_as_a_png_holds_them(folders: list[str]) -> 
     assert (rounded.access, rounded.size, rounded.classes) == ("scores", (16, 16), ("a", "b"))
 
 
+def test_a_rounded_model_gives_no_more_than_the_model_behind_it(folders: list[str]) -> None:
+    labels = Classifier(load_model(folders[0]).net, access="labels")
+    assert load_rounded("rounded", labels).access == "labels"
+
+
 def test_an_ensemble_has_the_mean_of_the_logits(folders: list[str]) -> None:
     both = load_model(f"ensemble:{'+'.join(folders)}")
     with torch.no_grad():

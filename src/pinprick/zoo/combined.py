@@ -3,8 +3,8 @@
     rounded:file:mine                       file:mine, which sees images rounded to 8-bit values
     ensemble:file:mine+torchvision:vgg16    the mean of the logits of several models
 
-Rounding has no gradient, so a rounded model gives scores. Its use is as a victim: it judges what a
-PNG of an adversarial image would hold.
+Rounding has no gradient, so a rounded model gives scores at most. Its use is as a victim: it judges
+what a PNG of an adversarial image would hold.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,8 @@ def load_rounded(name: str, model: Classifier) -> Classifier:
         name: The name of the whole, for tables.
         model: The model that sees the rounded images.
     """
-    return _like(model, _Rounded([model]), name, access="scores")
+    access: Access = "scores" if gives(model.access, "scores") else "labels"
+    return _like(model, _Rounded([model]), name, access=access)
 
 
 def load_ensemble(name: str, models: Sequence[Classifier]) -> Classifier:
