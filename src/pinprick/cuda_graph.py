@@ -63,8 +63,8 @@ class GraphedPass:
             for check in (nullcontext(), _waiting_refused()):  # libraries load kernels in the first
                 with check:
                     logits = _warm_up(model, self._given)
-                    if backward:
-                        torch.autograd.grad(logits.sum(), images)
+                    if backward:  # with the kernels of the recording, all of them loaded
+                        torch.autograd.grad((logits * torch.zeros_like(logits)).sum(), images)
                     del logits
             torch.cuda.synchronize()
             self._forward, logits = _captured(lambda: model(*self._given), pool)
