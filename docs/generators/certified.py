@@ -157,9 +157,22 @@ def cost() -> str:
             lines.append(
                 f"- `{model}`, `{first['data']}`, {device}, commit {first['commit'][:7]}: at most "
                 f"{first['time_limit']:.0f} s for {together}. Sub-problems per certified image, "
-                f"median: {nodes}."
+                f"median: {nodes}.{_all_decided(some)}"
             )
     return "\n".join(lines)
+
+
+def _all_decided(rows: list[Row]) -> str:
+    """After which time every image was decided, for the numbers of pixels where that is so."""
+    times, refuted = [], 0
+    for t in sorted({row["t"] for row in rows}):
+        some = [row for row in rows if row["t"] == t]
+        if len(some) + refuted < rows[0]["correct"]:
+            break
+        refuted += sum(row["outcome"] == "refuted" for row in some)
+        last = max(row["seconds"] for row in some)
+        times.append(f"{t} pixel{'s' * (t > 1)} after {last:.1f} s")
+    return f" Every image was decided: {', '.join(times)}." if times else ""
 
 
 def _nodes(rows: list[Row], t: int) -> str:
