@@ -171,7 +171,7 @@ def test_it_abstains_where_no_class_has_more_than_half() -> None:
     found = certify_smoothed(as_model(net), half, torch.zeros(1, dtype=torch.int64), draws=500)
     assert found.words == ("abstains",)
     assert (found.prediction.item(), found.radius.item(), found.certified.item()) == (-1, -1, -1)
-    assert "abstains on 1, each claim with probability 0.999" in repr(found)
+    assert "abstains on 1, each claim wrong with probability at most 0.001" in repr(found)
 
 
 def test_another_class_is_certified_as_such() -> None:

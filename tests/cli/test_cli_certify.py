@@ -63,14 +63,16 @@ def test_a_smoothed_certificate_says_its_probability_and_what_it_is_about(
     run: Run, picture: Path
 ) -> None:
     vote = ("--model", "cli_test_models:votes", "--smoothed", "--alpha", "0.01")
-    shell = run("certify", picture, *vote, "--draws", "200")
+    shell = run("certify", picture, *vote, "--draws", "300")
     assert shell.status == 0, shell.err
     assert "radius, pixels" in shell.out
-    assert "Each line holds with probability 0.99" in " ".join(shell.out.split())
-    document = json.loads(run("certify", picture, *vote, "--draws", "200", "--json").out)
+    assert "Each line is wrong with probability at most 0.01." in " ".join(shell.out.split())
+    document = json.loads(run("certify", picture, *vote, "--draws", "300", "--json").out)
     (image,) = document["images"]
-    assert (document["alpha"], document["draws"], document["kept"]) == (0.01, 200, 8)
+    assert (document["alpha"], document["draws"], document["kept"]) == (0.01, 300, 8)
     assert image["outcome"] == "certified"
+    assert 0.9845 < image["probability"] < 0.985
+    assert "0.984" in shell.out  # rounded down
     assert image["radius"] == 4  # 56 of 64, 55 of 63, ... pixels are not seen: 0.575 of the draws
 
 

@@ -89,7 +89,7 @@ class SmoothedCertificate(BatchRows):
         return (
             f"<SmoothedCertificate: {self.model or 'unnamed model'}, {len(self)} images, "
             f"abstains on {self.words.count('abstains')}, "
-            f"each claim with probability {1 - self.alpha:g}>"
+            f"each claim wrong with probability at most {self.alpha:g}>"
         )
 
     @property

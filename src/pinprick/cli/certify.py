@@ -1,5 +1,6 @@
 """``pinprick certify``: prove that few changed pixels fool no picture of a small network."""
 
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -137,7 +138,7 @@ def _print_smoothed(outcome: "SmoothedOutcome", json: bool) -> None:
                     str(row["picture"]),
                     label_words(record),
                     "-" if row["radius"] is None else str(row["radius"]),
-                    f"{row['probability']:.3f}",
+                    f"{math.floor(1000 * row['probability']) / 1000:.3f}",  # not more than known
                     str(row["outcome"]),
                 )
                 for row, record in zip(plain["images"], outcome.records, strict=True)
@@ -145,9 +146,9 @@ def _print_smoothed(outcome: "SmoothedOutcome", json: bool) -> None:
         )
         print_label_note(outcome.records)
         typer.echo(
-            f"Each line holds with probability {1 - found.alpha:g}, for the classifier of "
-            f"infinitely many draws of {found.kept} pixels. {found.model} has fixed draws; "
-            "without --smoothed it is certified itself."
+            f"Each line is wrong with probability at most {found.alpha:g}. It is about the "
+            f"classifier of infinitely many draws of {found.kept} pixels. {found.model} has fixed "
+            "draws; without --smoothed it is certified itself."
         )
     if outcome.unreadable:
         raise typer.Exit(2)
