@@ -61,6 +61,24 @@ def test_beyond_loopback_nothing_is_served_without_the_token(workbench: Workbenc
     assert client.get("/", headers={"host": "evil.example"}).status_code == 421
 
 
+def test_the_token_is_found_beside_malformed_cookies_of_other_servers(
+    workbench: Workbench,
+) -> None:
+    app = make_app(workbench, Rules(host="0.0.0.0", token="secret"), Path.cwd())
+    client = TestClient(app, base_url="http://10.0.0.7:8431")
+    for others in ('state={"a": "b"}', "flag", "name=ä"):
+        cookie = f"{others}; {safety.COOKIE}=secret".encode("latin-1")
+        assert client.get("/", headers={"cookie": cookie}).status_code == 200, others
+
+
+def test_a_machine_with_capitals_in_its_name_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "MyLaptop")
+    everywhere, named = Rules(host="0.0.0.0", token="a"), Rules(host="MyLaptop.lan", token="a")
+    assert everywhere.knows_host("mylaptop:8431")  # browsers write names in lower case
+    assert named.knows_host("mylaptop.lan:8431")
+    assert not everywhere.knows_host("other:8431")
+
+
 @pytest.mark.parametrize(
     ("host", "only_here"),
     [("127.0.0.1", True), ("localhost", True), ("::1", True), ("0.0.0.0", False), ("me", False)],

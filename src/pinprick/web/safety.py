@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -69,7 +68,7 @@ class Rules:
         host = _without_port(name)
         if is_loopback(self.host):
             return host in ("localhost", "127.0.0.1", "::1", self.host)
-        if host in (self.host, socket.gethostname(), "localhost"):
+        if host in (self.host.lower(), socket.gethostname().lower(), "localhost"):
             return True
         try:
             ipaddress.ip_address(host)
@@ -176,15 +175,14 @@ async def _answer(
 
 
 def _cookie(text: str) -> str:
-    try:
-        found = SimpleCookie(text).get(COOKIE)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+    """The token among all cookies; those of other servers on this host may be malformed."""
+    pairs = (part.strip().partition("=") for part in text.split(";"))
+    return next((value for name, _, value in pairs if name == COOKIE), "")
 
 
 def _without_port(name: str) -> str:
-    """``localhost`` of ``localhost:8000``, ``::1`` of ``[::1]:8000``."""
+    """``localhost`` of ``localhost:8000``, ``::1`` of ``[::1]:8000``, in lower case."""
+    name = name.lower()
     if name.startswith("["):
         return name[1:].partition("]")[0]
-    return name.partition(":")[0].lower()
+    return name.partition(":")[0]
