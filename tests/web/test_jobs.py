@@ -12,9 +12,11 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from pinprick.web.job_queue import KEPT, WAITING, Job, JobQueue
+from pinprick.web.attack_job import AttackJob
+from pinprick.web.job_queue import KEPT, WAITING, Job, JobQueue, JobStopped
 from pinprick.web.live_events import STREAMS, EventStreams
-from pinprick.web.workbench import PICTURES, Workbench
+from pinprick.web.why_job import WhyJob
+from pinprick.web.workbench import PICTURES, Workbench, logits_of
 from web.conftest import MODEL, Start, ended, picture_bytes, running
 
 LONG = {"attack": "auto", "effort": "thorough"}  # a minute, if nobody stops it
@@ -162,6 +164,34 @@ def test_why_groups_every_changed_pixel_on_two_maps(client: TestClient, start: S
     assert pixels == {(pixel["row"], pixel["column"]) for pixel in done["changed"]}
     for name in ("label", "rival"):
         assert opened(client, f"/jobs/{why['id']}/maps/{name}.png").shape == (28, 28)
+
+
+def test_a_why_that_is_stopped_answers_the_question_that_it_is_at(
+    client: TestClient, start: Start, workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attack = workbench.queue.find(start())
+    ended(client, attack.id)
+    assert isinstance(attack, AttackJob)
+    why, model, answers = WhyJob(attack, workbench), workbench.load(MODEL), []
+
+    def question() -> None:
+        why.stop()
+        answers.append(logits_of(model, attack.finished().images))
+
+    monkeypatch.setattr(workbench.queue, "answer_questions", question)
+    with why._between_passes(model), pytest.raises(JobStopped):
+        logits_of(model, attack.finished().images)
+    assert len(answers) == 1
+
+
+def test_the_downloaded_result_says_what_was_asked(client: TestClient, start: Start) -> None:
+    mask = mask_text(np.ones((28, 28), dtype=bool))
+    limited, free = start(mask=mask, max_passes=77), start()
+    for job in (limited, free):
+        ended(client, job)
+    first, second = (client.get(f"/jobs/{job}/result.json").json() for job in (limited, free))
+    assert (first["request"]["max_passes"], first["mask"]) == (77, "painted on the page")
+    assert (second["request"]["max_passes"], second["mask"]) == (None, None)
 
 
 def test_there_is_no_why_before_there_is_a_result(client: TestClient, start: Start) -> None:

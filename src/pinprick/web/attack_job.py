@@ -31,6 +31,7 @@ from pinprick.web.workbench import Workbench, logits_of, scores
 SWITCHES = 2000  # changed pixels that can be switched one by one
 _MASK_CHARACTERS = 250_000
 _MOST_PASSES = 1_000_000
+_PAINTED = Path("painted on the page")  # in place of the file of a mask
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,9 @@ class AttackJob(Job):
         allowed = read_mask(request.mask, images.shape[2], images.shape[3])
         label, target = prepared.label, self._target(model)
         unit = request.attack.facts().unit or "pixels"
-        trace = LiveTrace(images, unit, workbench.queue.answer_questions)
-        if self.stopping:
+        self.trace = trace = LiveTrace(images, unit, workbench.queue.answer_questions)
+        if self.stopping:  # asked for before there was a trace to tell
             raise JobStopped
-        self.trace = trace
         with limited_threads(workbench.threads(request.model, images)):
             (result,) = attack_batches(
                 request.attack,
@@ -246,8 +246,12 @@ class AttackJob(Job):
         asked = describe_request(
             [request.attack],
             request.model,
-            PictureSource(paths=(Path(self._upload.name),), target=request.target or None),
-            RunOptions(seed=request.seed),
+            PictureSource(
+                paths=(Path(self._upload.name),),
+                target=request.target or None,
+                mask=_PAINTED if request.mask else None,
+            ),
+            RunOptions(seed=request.seed, max_passes=request.max_passes),
             start=None,
         )
         whole = attack_document(model, None, asked, result, [picture], [], complete=True)

@@ -63,12 +63,13 @@ class WhyJob(Job):
 
         def before_pass(*_: object) -> None:
             nonlocal inside
+            if inside:  # a question makes passes of its own
+                return
+            inside = True
+            self._workbench.queue.answer_questions()
+            inside = False
             if self.stopping:
                 raise JobStopped
-            if not inside:  # a question makes passes of its own
-                inside = True
-                self._workbench.queue.answer_questions()
-                inside = False
 
         if not isinstance(model.net, nn.Module):
             yield
