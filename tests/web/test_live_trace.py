@@ -62,3 +62,11 @@ def test_steps_are_dropped_where_they_would_take_too_much_memory(
     assert 5 * sum(len(step.positions) for step in trace.steps) <= 200 or len(trace.steps) == 2
     assert trace.steps[-1].elements == int(elements.min())
     assert torch.equal(trace.clean, trace.clean.clamp(0, 255))
+
+
+def test_the_number_of_steps_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_trace, "_EVERY", 0.0)
+    monkeypatch.setattr(live_trace, "_STEPS", 4)
+    trace, elements = watched(Pinprick(effort="fast"))
+    assert len(trace.steps) <= 4 < trace.steps[-1].number
+    assert trace.steps[-1].elements == int(elements.min())

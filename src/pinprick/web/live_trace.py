@@ -1,8 +1,8 @@
 """The best image so far of a run on one picture, step by step while it runs.
 
 Candidates are collected and looked through four times per second, so that watching costs next to
-nothing. Each step holds the changed values alone. Where the steps would take too much memory, every
-second one is dropped.
+nothing. Each step holds the changed values alone. Where the steps would be too many or take too
+much memory, every second one is dropped.
 """
 
 import math
@@ -23,6 +23,7 @@ _EVERY = 0.25  # seconds between two looks
 _WAITING = 2**22  # elements of candidates that wait at most
 _PER_LOOK = 16  # steps
 _STORED = 2**25  # bytes of all steps
+_STEPS = 4000  # that are held at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +166,7 @@ class LiveTrace(Watch):
         self._count += 1
         self._stored += len(positions)
         self.steps.append(step)
-        while 5 * self._stored > _STORED and len(self.steps) > 2:
+        while (5 * self._stored > _STORED or len(self.steps) > _STEPS) and len(self.steps) > 2:
             self.steps = [*self.steps[:-1:2], self.steps[-1]]
             self._stored = sum(len(one.positions) for one in self.steps)
 
