@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pages.results import sample, write_store
 from starlette.testclient import TestClient
 
 from pinprick.web.app import make_app
@@ -73,6 +74,13 @@ def test_cells_and_their_images_are_listed(stores: TestClient) -> None:
         assert sum(row["success"] for row in rows) >= cell["fooled"]
     answer = stores.get("/stores/rows", params={"store": "made/store", "cell": "../x"})
     assert "no such cell" in answer.json()["error"]
+
+
+def test_a_failed_attack_counts_as_infinity_in_the_median_of_a_cell(tmp_path: Path) -> None:
+    results = [sample([3, 5, 0], "mostly"), sample([3, 0, 0], "rarely")]
+    write_store(tmp_path / "store", results, error="no memory")
+    medians = {cell["attack"]: cell["pixels"] for cell in Stores(tmp_path).cells("store")}
+    assert medians == {"mostly": 5.0, "rarely": None, "broken": None}
 
 
 def test_the_report_of_a_store_is_served_in_a_sandbox(stores: TestClient) -> None:

@@ -47,13 +47,19 @@ class Stores:
 
         rows, cells = self._open(name).rows_and_cells()
         fooled = pl.col("success") & pl.col("correct")
+
+        def median(unit: str) -> pl.Expr:
+            """Over correct images; a failure counts as infinity, and a row with an error not."""
+            needed = pl.when("success").then(pl.col(unit).cast(pl.Float64)).otherwise(math.inf)
+            return needed.filter(pl.col("correct")).median()
+
         counts = rows.group_by("cell").agg(
             images=pl.len(),
             correct=pl.col("correct").sum(),
             fooled=fooled.sum(),
             errors=(pl.col("error") != "").sum(),
-            pixels=pl.col("pixels").filter(fooled).median(),
-            elements=pl.col("elements").filter(fooled).median(),
+            pixels=median("pixels"),
+            elements=median("elements"),
         )
         about = cells.select("cell", "attack", "model", "data", "first", "last", "goal", "seed")
         lines = (

@@ -48,7 +48,7 @@ function showCells() {
   const rows = chosen.slice(0, LISTED).map((cell) => {
     const open = element("button", { type: "button", textContent: cell.attack });
     open.onclick = () => showRows(cell);
-    return [open, cell.model, `${cell.data} ${cell.first}:${cell.last}`, cell.goal.replaceAll("_", " "), text(cell.seed), `${cell.fooled} of ${cell.correct}`, text(cell[unit.value]), text(cell.errors)];
+    return [open, cell.model, `${cell.data} ${cell.first}:${cell.last}`, cell.goal.replaceAll("_", " "), text(cell.seed), `${cell.fooled} of ${cell.correct}`, cell.correct ? text(cell[unit.value] ?? "∞") : "–", text(cell.errors)];
   });
   const columns = ["attack", "model", "images", "goal", "seed", "fooled", `median ${unit.value}`, "errors"];
   const more = chosen.length > LISTED ? `The first ${LISTED} of ${chosen.length} cells.` : "";
@@ -70,7 +70,8 @@ async function showRows(cell) {
     ]);
     const section = find("rows");
     section.querySelector("h2").textContent = `${cell.attack} on ${cell.model}, ${cell.data} ${cell.first}:${cell.last}`;
-    section.querySelector(".table").replaceChildren(...table(columns, lines));
+    const more = rows.length < cell.images ? `The first ${text(rows.length)} of ${text(cell.images)} images.` : "";
+    section.querySelector(".table").replaceChildren(...table(columns, lines, more));
     section.hidden = false;
     section.scrollIntoView({ behavior: "smooth" });
   } catch (error) {
