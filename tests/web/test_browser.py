@@ -117,6 +117,9 @@ def test_a_dropped_picture_is_attacked_and_its_pixels_are_switched(
     page.click(".why")
     page.wait_for_selector(".reasons .groups li")
     assert page.locator(".reasons .frame").count() == 2
+    page.click("#go")
+    page.wait_for_selector(".reasons", state="hidden")
+    page.wait_for_selector(".why:not([disabled])")  # the next attack can be asked about as well
 
 
 def test_a_reloaded_page_finds_its_job_and_its_choices(

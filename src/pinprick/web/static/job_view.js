@@ -46,6 +46,7 @@ export class JobView {
   // Before a run: the picture as the model sees it.
   async preview(url, seen) {
     this.id = "";
+    this.why = "";
     this.doc = null;
     this.steps = [];
     this.setView("clean", false);
@@ -63,6 +64,7 @@ export class JobView {
     this.why = "";
     this.clean = null;
     this.find(".reasons").hidden = true;
+    Object.assign(this.find(".why"), { disabled: false, textContent: "Why?", title: "" });
     this.setView("adversarial", false);
     await this.reload();
   }
@@ -204,7 +206,8 @@ export class JobView {
     if (job.state === "failed") button.title = job.error;
     if (job.state !== "done" || this.why === job.id) return;
     this.why = job.id;
-    await this.reasons.show(this.id, await get(`/jobs/${job.id}`));
+    const doc = await get(`/jobs/${job.id}`);
+    if (this.why === job.id) await this.reasons.show(job.of, doc);
   }
 
   headline(text, sub) {
@@ -244,7 +247,7 @@ function readStep([number, forwards, backwards, margin, pixels, elements, fools]
 // Headline and second line of an attack.
 function describe(doc, last, unit) {
   const cost = `${doc.forwards.toLocaleString("en")} + ${doc.backwards.toLocaleString("en")} passes, ${doc.seconds.toFixed(1)} s`;
-  if (doc.state === "waiting") return ["Waiting", doc.waits > 1 ? `${doc.waits - 1} jobs are before it.` : "It is next."];
+  if (doc.state === "waiting") return ["Waiting", doc.waits > 1 ? `${plural(doc.waits - 1, "jobs")} before it.` : "It is next."];
   if (doc.state === "failed") return ["Failed", doc.error];
   const outcome = doc.outcome;
   if (doc.state === "running" || !outcome.after) {

@@ -43,16 +43,19 @@ export class PictureDrop {
   // Asks the model about the picture; quiet where a job is shown already.
   async look(quiet = false) {
     if (!this.id) return;
+    const [picture, model] = [this.id, this.model.value];
     this.drop.classList.add("busy");
     try {
-      const seen = await post("/look", { picture: this.id, model: this.model.value });
+      const seen = await post("/look", { picture, model });
+      if (picture !== this.id || model !== this.model.value) return; // another was chosen meanwhile
       await this.thumb();
       document.getElementById("seen").textContent = `${seen.prediction.name}, ${(100 * seen.confidence).toFixed(1)} %`;
       this.onSeen(seen, quiet);
     } catch (error) {
       if (!quiet) complain(error);
+    } finally {
+      this.drop.classList.remove("busy");
     }
-    this.drop.classList.remove("busy");
   }
 
   async thumb() {

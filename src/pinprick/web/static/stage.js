@@ -16,6 +16,7 @@ export class Stage {
     this.base = element("canvas", { className: "base", width: 1, height: 1 });
     this.over = element("canvas", { className: "over", width: 1, height: 1 });
     this.over.setAttribute("role", "img");
+    this.over.setAttribute("aria-label", "Image with marks");
     frame.replaceChildren(this.base, this.over);
     this.layers = []; // functions (context, scale) that draw above the image
     this.wanted = 0;
