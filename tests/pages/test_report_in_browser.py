@@ -290,12 +290,20 @@ def test_bars_and_pixels_of_an_explanation_point_at_each_other(
         layer="none",
         figures=0,
     )
+    file = folder / "explained" / "explanation.json"
+    document = json.loads(file.read_text())
+    document["images"][0]["explanation"]["groups"][0]["shapley"]["obscuring"] = -9.0
+    file.write_text(json.dumps(document))
     make_report([folder / "explained"]).write(folder / "explained.html")
     page = open_file(open_page, folder / "explained.html")
     page.locator("[data-filter=explained]").click()
     page.locator(".card").first.click()
     bars = page.locator("dialog .effects .group")
     assert bars.count() == page.locator("dialog .pixels tbody tr").count() == 11
+    starts = page.evaluate(
+        "[...document.querySelectorAll('dialog .group g rect')].map((one) => one.x.baseVal.value)"
+    )
+    assert min(starts) >= 84  # a bar to the left does not cover the names of groups
     page.locator("dialog .pixels .link").first.click()
     assert page.locator("dialog .effects .group.on").count() == 1
     page.get_by_role("button", name="Fit").click()

@@ -9,11 +9,10 @@ const ROW = 40;
 // `point(number)` is told which group is pointed at, or null. Gives {element, highlight}.
 export function effectBars(explanation, point) {
   const { groups, label, rival } = explanation;
-  const largest = Math.max(1e-9, ...groups.flatMap((group) => [Math.abs(group.obscuring), Math.abs(group.leading)]));
-  const span = WIDTH - MIDDLE - 56;
-  const negative = groups.some((group) => group.obscuring < 0 || group.leading < 0);
-  const zero = negative ? MIDDLE + 0.3 * span : MIDDLE;
-  const length = (value) => (value / largest) * (negative ? 0.7 : 1) * span;
+  const values = groups.flatMap((group) => [group.obscuring, group.leading]);
+  const [least, most] = [Math.min(0, ...values), Math.max(1e-9, ...values)];
+  const perLogit = (WIDTH - MIDDLE - 56) / (most - least);
+  const zero = MIDDLE - least * perLogit;
   const height = ROW * groups.length + 4;
   const picture = svg("svg", {
     class: "effects", viewBox: `0 0 ${WIDTH} ${height}`, role: "list",
@@ -39,7 +38,7 @@ export function effectBars(explanation, point) {
   });
 
   function bar(kind, value, y) {
-    const [from, to] = [zero, zero + length(value)];
+    const [from, to] = [zero, zero + value * perLogit];
     return svg("g", { class: kind },
       svg("rect", { x: Math.min(from, to), y, width: Math.max(0.5, Math.abs(to - from)), height: 12 }),
       svg("text", { x: Math.max(from, to) + 6, y: y + 10.5, class: "value" }, `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`));

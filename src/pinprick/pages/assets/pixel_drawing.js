@@ -75,7 +75,8 @@ export function valuesAt(data, at, channels) {
 
 function drawDifference(context, { width, height, changes }, scale) {
   const data = blank(width, height);
-  const largest = Math.max(1, ...changes.map(({ before, after }) => Math.max(...after.map((value, c) => Math.abs(value - (before?.[c] ?? GREY))))));
+  // not Math.max(...changes): a large image has more changes than a function takes arguments
+  const largest = changes.reduce((most, { before, after }) => Math.max(most, ...after.map((value, c) => Math.abs(value - (before?.[c] ?? GREY)))), 1);
   for (const { at, before, after } of changes) {
     paint(data, at, after.map((value, c) => GREY + ((value - (before?.[c] ?? GREY)) * (GREY - 1)) / largest));
   }
