@@ -83,9 +83,10 @@ def test_a_failed_attack_counts_as_infinity_in_the_median_of_a_cell(tmp_path: Pa
     assert medians == {"mostly": 5.0, "rarely": None, "broken": None}
 
 
-def test_the_report_of_a_store_is_served_in_a_sandbox(stores: TestClient) -> None:
+def test_the_report_of_a_store_is_served_in_a_sandbox(stores: TestClient, folder: Path) -> None:
     answer = stores.get("/stores/report.html", params={"store": "made/store"})
     assert answer.status_code == 200
+    assert str(folder) not in answer.text  # where the folder is, other machines need not know
     assert answer.text.lstrip().lower().startswith("<!doctype html>")
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("sandbox allow-scripts")

@@ -78,7 +78,11 @@ class ReportPage:
 
 
 def make_report(
-    paths: Sequence[str | Path], *, images: int | None = None, title: str | None = None
+    paths: Sequence[str | Path],
+    *,
+    images: int | None = None,
+    title: str | None = None,
+    made_from: str | None = None,
 ) -> ReportPage:
     """The report of stores, folders of results and files.
 
@@ -87,6 +91,7 @@ def make_report(
         images: Most images in the gallery, over all tasks. By default 1000, or as many as take
             about 10 MB.
         title: The title of the page; by default the model or the number of models.
+        made_from: What the page names as its source; by default the paths.
     """
     if images is not None and images < 0:
         raise BadInput(f"the number of images must be at least 0, got {images}")
@@ -102,7 +107,8 @@ def make_report(
         for number, (task, share) in enumerate(zip(tasks, shares, strict=True))
     ]
     transfers = transfer_map([line for source in sources for line in source.transfers])
-    return _page(tasks, data, transfers, gallery, sources, title)
+    names = [source.name for source in sources] if made_from is None else [made_from]
+    return _page(tasks, data, transfers, gallery, sources, names, title)
 
 
 def _task(number: int, task: TaskRuns, gallery: Gallery, most: int, attacks: int) -> dict[str, Any]:
@@ -138,6 +144,7 @@ def _page(
     transfers: Mapping[str, Any] | None,
     gallery: Gallery,
     sources: Sequence[Source],
+    names: Sequence[str],
     title: str | None,
 ) -> ReportPage:
     places, sheets = gallery.sheets()
@@ -150,7 +157,7 @@ def _page(
         .render(
             title=title or (models[0] if len(models) == 1 else f"{len(models)} models"),
             version=__version__,
-            sources=[source.name for source in sources],
+            sources=names,
             made_with=sorted({text for source in sources for text in _made_with(source)}),
             tasks=[{**one, "words": summary_sentences(one)} for one in data],
             has_transfer=transfers is not None,

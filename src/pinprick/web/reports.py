@@ -30,10 +30,11 @@ def attack_report(job: AttackJob) -> str:
             picture = png_bytes(to_bytes(images[0]), small=True)
             (folder / f"{job.name}-{kind}.png").write_bytes(picture)
         (folder / "result.json").write_text(job.result_json)
-        return make_report([folder], title=job.title).html
+        return make_report([folder], title=job.title, made_from="an attack of pinprick web").html
 
 
 def store_report(folder: Path) -> str:
     """The report of a store with its first images, one HTML file."""
     with _one_at_a_time:
-        return make_report([folder], images=_IMAGES, title=folder.name).html
+        name = folder.name  # not the whole path, which other machines need not know
+        return make_report([folder], images=_IMAGES, title=name, made_from=name).html
