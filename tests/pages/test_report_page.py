@@ -149,6 +149,24 @@ def test_seeds_of_one_attack_are_one_line(tmp_path: Path) -> None:
     assert (line["seeds"], line["median_pixels"][0]) == (2, 2.25)
 
 
+def test_the_fooled_images_of_several_seeds_are_their_mean(tmp_path: Path) -> None:
+    for seed, changes in enumerate(([1, 3, 0], [1, 0, 0])):
+        write_folder(tmp_path / f"seed-{seed}", sample(changes, seed=seed))
+    page = make_report([tmp_path]).html
+    assert "pin fooled 1.5 of 3 correctly classified images in the mean of 2 seeds: 50.0" in page
+    assert "<td>1.5 of 3</td>" in page
+
+
+def test_an_attack_with_errors_alone_has_no_median(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", [sample([1, 2])], error="out of memory")
+    page = make_report([store], made_from="my store").html
+    broken = page[page.index('<th scope="row">broken') :]
+    assert "∞" not in broken[: broken.index("</tr>")]
+    assert "broken failed on" not in page
+    assert "from my store." in page
+    assert str(tmp_path) not in page
+
+
 def test_the_number_of_images_is_bounded_and_stated(store: Path) -> None:
     whole, some, none = (make_report([store], images=images) for images in (None, 2, 0))
     assert (whole.images, some.images, none.images) == (4, 2, 0)

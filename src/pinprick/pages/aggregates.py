@@ -49,15 +49,15 @@ def summarise_attacks(
 
 
 def attack_line(row: SummaryRow, seeds: Seeds) -> dict[str, Any]:
-    """Rates, needed units and cost of one attack."""
-    correct = seeds[0].outcomes.correct
-    fooled = np.isfinite(seeds[0].outcomes.pixels) & correct
+    """Rates, needed units and cost of one attack; of several seeds the means."""
+    correct = np.logical_and.reduce([run.outcomes.correct for run in seeds])
+    fooled = [int((np.isfinite(run.outcomes.pixels) & correct).sum()) for run in seeds]
     return {
         "attack": row.attack,
         "seeds": row.seeds,
         "images": row.images,
         "correct": row.correct,
-        "fooled": int(fooled.sum()),
+        "fooled": sum(fooled) / len(fooled),
         "fooling_rate": _estimate(row.fooling_rate),
         "median_pixels": _estimate(row.median_pixels),
         "median_elements": _estimate(row.median_elements),

@@ -8,7 +8,8 @@ from pinprick.report.words import FIXED
 
 def summary_sentences(task: Mapping[str, Any]) -> list[str]:
     """What the attacks did, the best first; every number is also in the table."""
-    best, *others = task["attacks"]
+    best, *rest = task["attacks"]
+    others = [line for line in rest if line["correct"]]
     sentences = [_main_sentence(best, task)]
     if best["correct"]:
         sentences.append(_cost_sentence(best))
@@ -27,12 +28,16 @@ def summary_sentences(task: Mapping[str, Any]) -> list[str]:
 
 
 def _main_sentence(line: Mapping[str, Any], task: Mapping[str, Any]) -> str:
+    if not line["images"]:
+        return f"No attack on {task['model']} has a result without an error."
     if not line["correct"]:
         return f"{task['model']} classified no image correctly before the attack."
     rate, low, high = line["fooling_rate"]
+    seeds = f" in the mean of {line['seeds']} seeds" if line["seeds"] > 1 else ""
     return (
-        f"{line['attack']} fooled {line['fooled']:,} of {line['correct']:,} correctly classified "
-        f"images: {percent(rate)} (95{FIXED}% interval {percent(low)} to {percent(high)})."
+        f"{line['attack']} fooled {number(line['fooled'])} of {line['correct']:,} correctly "
+        f"classified images{seeds}: {percent(rate)} "
+        f"(95{FIXED}% interval {percent(low)} to {percent(high)})."
     )
 
 
