@@ -49,7 +49,9 @@ def test_bash_completes_commands_options_and_names(script: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_bash_completes_only_what_follows_the_last_colon(script: Path) -> None:
-    assert tab(script, "pinprick attack --model pinprick:fash") == ["fashion_cnn"]
+    shipped = tab(script, "pinprick attack --model pinprick:fash")
+    assert "fashion_cnn" in shipped
+    assert all(name.startswith("fashion_cnn") for name in shipped)
     assert "resnet50" in tab(script, "pinprick attack --model torchvision:resnet5")
 
 
