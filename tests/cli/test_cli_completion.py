@@ -75,6 +75,7 @@ def test_zsh_and_fish_get_the_same_words(run: Run, script: Path) -> None:
     assert f"{seen} attack' -l attack -x -a '{' '.join(ATTACKS)}'" in fish
     assert f"{seen} bench; and __fish_seen_subcommand_from run' -l retry-errors\n" in fish
     assert f"{seen} attack' -l mask -r\n" in fish
+    assert f"{seen} web' -l no-open\n" in fish
 
 
 def test_another_shell_is_refused(run: Run) -> None:

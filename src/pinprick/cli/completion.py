@@ -65,13 +65,19 @@ def _walk(command: Any, line: str) -> Iterator[Spoken]:
     yield Spoken(
         line=line,
         help=(command.help or "").partition("\n")[0],
-        options=(*(name for one in options for name in (*one.opts, *one.secondary_opts)), "--help"),
-        flags=frozenset(name for one in options if one.is_flag for name in one.opts) | {"--help"},
+        options=(*(name for one in options for name in _spellings(one)), "--help"),
+        flags=frozenset(name for one in options if one.is_flag for name in _spellings(one))
+        | {"--help"},
         values=values,
         words=tuple(inner) or _names(line),
     )
     for name, one in inner.items():
         yield from _walk(one, f"{line} {name}".strip())
+
+
+def _spellings(option: Any) -> tuple[str, ...]:
+    """Such as "--open" and "--no-open"."""
+    return (*option.opts, *option.secondary_opts)
 
 
 def _names(taken_by: str) -> tuple[str, ...]:
