@@ -1,6 +1,8 @@
 """What a report is made from, and what is refused."""
 
 import json
+import struct
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,6 +84,16 @@ def test_a_png_that_differs_in_more_pixels_than_were_counted_has_no_clean_pictur
     entry = read(run.images)[0]
     assert entry.picture is None
     assert entry.after is not None
+
+
+def test_a_png_that_is_far_too_large_is_left_out(folder: Path) -> None:
+    file = folder / "sample-0-adversarial.png"
+    data = bytearray(file.read_bytes())
+    data[16:24] = struct.pack(">II", 60_000, 60_000)  # width and height in the header
+    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
+    file.write_bytes(data)
+    ((run, read),) = read_sources([folder])[0].runs
+    assert read(run.images)[0].after is None
 
 
 def test_files_outside_the_folder_are_not_read(folder: Path, tmp_path: Path) -> None:

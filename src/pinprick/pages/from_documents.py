@@ -201,7 +201,7 @@ def _read_png(folder: Path, name: Any) -> Bytes | None:
             if image.width * image.height > _MOST_PIXELS:
                 return None
             pixels = np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"))
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         return None
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
