@@ -48,6 +48,15 @@ def test_a_dense_change_is_shown_as_the_adversarial_image() -> None:
     assert len(page.findall(".//image")) == 1
 
 
+def test_many_changed_pixels_of_a_large_image_are_not_marked_one_by_one() -> None:
+    images = torch.zeros(1, 3, 300, 300)
+    adv = images.clone()
+    adv[0, :, ::12, ::12] = 1.0  # 625 pixels, below 1 %
+    html = replace(attacked(1), images=images, adversarial=adv)._repr_html_()
+    assert "<circle" not in html
+    assert len(html) < 30_000
+
+
 def test_names_are_text_and_large_pictures_are_reduced() -> None:
     result = attacked(1, name="<b>&")
     large = torch.rand(1, 3, 600, 500, generator=torch.Generator().manual_seed(0))
@@ -78,6 +87,8 @@ def test_an_explanation_shows_its_groups_and_their_effects(
     largest = one.groups[one.order[0]].shapley
     assert shown[0] == round(largest.obscuring, 2)
     assert f"lower the margin by {one.margin:.2f}" in "".join(page.itertext())
+    object.__setattr__(one, "method", "<script>")  # as a file may have it
+    assert "<script>" not in one._repr_html_()
 
 
 def test_an_explanation_without_a_change_says_so(

@@ -21,6 +21,7 @@ from pinprick.types import Picture
 _MOST = 8  # images in a strip
 _SIDE = 128  # pixels of a picture; larger ones are reduced, their marks are not
 _DENSE = 0.05  # share of changed pixels from which the adversarial image itself is drawn
+_MARKED = 400  # changed pixels of an image up to which they are marked: each takes 200 bytes
 _RING, _WIDTH = "#c13a1b", 132  # colour of marks, and width of a picture on the screen
 
 
@@ -40,15 +41,15 @@ def result_html(result: AttackResult, most: int = _MOST) -> str:
 def explanation_html(explanation: Explanation) -> str:
     """What the change does as a whole, where its groups are, and the effect of each as bars."""
     heading = (
-        f"<b>image {explanation.id}</b>, {escape(explanation.status)}: class {explanation.label} "
-        f"against class {explanation.rival}"
+        f"<b>image {explanation.id:d}</b>, {escape(explanation.status)}: class "
+        f"{explanation.label:d} against class {explanation.rival:d}"
     )
     if not explanation.groups:
         return _block(heading, "no pixel changed", "", "")
     summary = (
-        f"{explanation.changed_pixels} changed pixels in {len(explanation.groups)} groups lower "
+        f"{explanation.changed_pixels:d} changed pixels in {len(explanation.groups)} groups lower "
         f"the margin by {explanation.margin:.2f}: obscuring {explanation.obscuring:+.2f}, "
-        f"leading {explanation.leading:+.2f} ({explanation.method})"
+        f"leading {explanation.leading:+.2f} ({escape(explanation.method)})"
     )
     groups = {group.number: group for group in explanation.groups}
     order = [groups[number] for number in explanation.order]
@@ -94,7 +95,7 @@ def _figure(one: AttackResult) -> str:
     """One image with its changed pixels marked, and what it took."""
     clean, adv = one.images[0], one.adversarial[0]
     changed = (clean != adv).any(dim=0)
-    dense = float(changed.double().mean()) > _DENSE
+    dense = int(changed.sum()) > min(_MARKED, _DENSE * changed.numel())
     _, height, width = clean.shape
     marks = "" if dense else _marks(adv, changed)
     label, after = int(one.goal.labels[0]), int(one.adversarial_logits[0].argmax())
