@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 
 class Shell(StrEnum):
@@ -42,7 +43,6 @@ class Spoken:
 
 
 def main(
-    context: typer.Context,
     shell: Annotated[Shell, typer.Argument(help="The shell that reads the script.")],
 ) -> None:
     """Print a script for the Tab key: bash, zsh or fish.
@@ -50,7 +50,9 @@ def main(
     It completes commands, options, attacks, models and datasets. Write it to a file that the shell
     reads when it starts, and again after an upgrade; docs/commands.md has the lines per shell.
     """
-    spoken = list(_walk(context.find_root().command, ""))
+    from pinprick.cli import app
+
+    spoken = list(_walk(get_command(app), ""))
     typer.echo({"bash": _bash, "zsh": _zsh, "fish": _fish}[shell.value](spoken))
 
 
