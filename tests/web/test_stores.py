@@ -22,6 +22,9 @@ def folder(tmp_path: Path) -> Path:
         copy_store(tmp_path / name, cells=3)
     work = tmp_path / "work"
     (work / "link").symlink_to(tmp_path / "elsewhere")
+    (work / "half").mkdir()
+    shutil.copy(tmp_path / "elsewhere" / "store.json", work / "half")
+    (work / "half" / "cells").symlink_to(tmp_path / "elsewhere" / "cells")
     shutil.copytree(work / "made" / "store", work / ".hidden" / "store")
     return work
 
@@ -39,7 +42,8 @@ def test_only_stores_below_the_working_folder_are_listed(stores: TestClient) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["", "..", "../elsewhere", "link", ".hidden/store", "made/../made/store", "/etc"]
+    "name",
+    ["", "..", "../elsewhere", "link", "half", ".hidden/store", "made/../made/store", "/etc"],
 )
 @pytest.mark.parametrize("what", ["board", "cells", "rows", "report.html"])
 def test_no_path_leaves_the_working_folder(stores: TestClient, name: str, what: str) -> None:

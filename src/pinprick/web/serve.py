@@ -56,7 +56,7 @@ def serve(
     address = _address(host, bound.getsockname()[1], token)
     show(address)
     if token:
-        show("other machines can reach this; who knows the address can run attacks here")
+        show("other machines can reach this; anyone who knows the address can run attacks here")
     if browse:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     config = uvicorn.Config(

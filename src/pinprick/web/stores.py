@@ -22,7 +22,7 @@ _SHOWN = (
 
 @dataclass(frozen=True)
 class Stores:
-    """The stores that lie below ``root``; links that lead out of it are not followed."""
+    """The stores that lie below ``root``; links to folders are not followed."""
 
     root: Path
 
@@ -91,7 +91,8 @@ class Stores:
     def _found(self) -> dict[str, Path]:
         found: dict[str, Path] = {}
         for folder in _folders(self.root):
-            if (folder / "store.json").is_file() and (folder / "cells").is_dir():
+            cells = folder / "cells"
+            if (folder / "store.json").is_file() and cells.is_dir() and not cells.is_symlink():
                 found[folder.relative_to(self.root).as_posix()] = folder
             if len(found) == _MOST:
                 break
