@@ -23,7 +23,7 @@ from web.conftest import copy_store
 
 pytestmark = pytest.mark.browser
 
-LONG = ("auto", "thorough")
+LONG = ("strattack", "published")  # minutes, if nobody stops it
 
 
 @pytest.fixture(scope="module")

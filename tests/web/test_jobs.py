@@ -19,7 +19,7 @@ from pinprick.web.why_job import WhyJob
 from pinprick.web.workbench import PICTURES, Workbench, logits_of
 from web.conftest import MODEL, Start, ended, picture_bytes, running
 
-LONG = {"attack": "auto", "effort": "thorough"}  # a minute, if nobody stops it
+LONG = {"attack": "strattack", "effort": "published"}  # minutes, if nobody stops it
 
 
 def opened(client: TestClient, path: str) -> "np.ndarray[Any, Any]":
