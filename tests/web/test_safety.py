@@ -67,8 +67,16 @@ def test_the_token_is_found_beside_malformed_cookies_of_other_servers(
     app = make_app(workbench, Rules(host="0.0.0.0", token="secret"), Path.cwd())
     client = TestClient(app, base_url="http://10.0.0.7:8431")
     for others in ('state={"a": "b"}', "flag", "name=ä"):
-        cookie = f"{others}; {safety.COOKIE}=secret".encode("latin-1")
+        cookie = f"{others}; pinprick_token_8431=secret".encode("latin-1")
         assert client.get("/", headers={"cookie": cookie}).status_code == 200, others
+
+
+def test_servers_on_one_host_have_a_cookie_each(workbench: Workbench) -> None:
+    for port in (8431, 9000):
+        app = make_app(workbench, Rules(host="0.0.0.0", token=f"secret-{port}"), Path.cwd())
+        client = TestClient(app, base_url=f"http://10.0.0.7:{port}", follow_redirects=False)
+        entered = client.get(f"/?token=secret-{port}").headers["set-cookie"]
+        assert entered.startswith(f"pinprick_token_{port}=secret-{port};")
 
 
 def test_a_machine_with_capitals_in_its_name_is_served(monkeypatch: pytest.MonkeyPatch) -> None:

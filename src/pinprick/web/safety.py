@@ -9,7 +9,7 @@ import hmac
 import ipaddress
 import socket
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
@@ -19,7 +19,6 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-COOKIE = "pinprick_token"
 PER_SECOND, BURST = 100.0, 300.0  # requests, over all clients
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
@@ -122,8 +121,9 @@ class Safety:
         if self._rules.token:
             given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
             if given and hmac.compare_digest(given.encode(), self._rules.token.encode()):
-                return await _answer(labelled, 303, "", location="/", cookie=self._rules.token)
-            known = _cookie(headers.get("cookie", ""))
+                cookie = f"{_cookie_name(headers)}={self._rules.token}"
+                return await _answer(labelled, 303, "", location="/", cookie=cookie)
+            known = _cookie(headers.get("cookie", ""), _cookie_name(headers))
             if not hmac.compare_digest(known.encode(), self._rules.token.encode()):
                 return await _answer(
                     labelled, 401, "open the address with the token that it printed"
@@ -168,16 +168,22 @@ async def _answer(
     if location:
         headers.append((b"location", location.encode()))
     if cookie:
-        value = f"{COOKIE}={cookie}; Path=/; HttpOnly; SameSite=Strict"
+        value = f"{cookie}; Path=/; HttpOnly; SameSite=Strict"
         headers.append((b"set-cookie", value.encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-def _cookie(text: str) -> str:
+def _cookie_name(headers: Mapping[str, str]) -> str:
+    """The name of the cookie with the token; cookies belong to a host, not to one of its ports."""
+    port = headers.get("host", "").rpartition(":")[2]
+    return f"pinprick_token_{port}" if port.isdecimal() else "pinprick_token"
+
+
+def _cookie(text: str, wanted: str) -> str:
     """The token among all cookies; those of other servers on this host may be malformed."""
     pairs = (part.strip().partition("=") for part in text.split(";"))
-    return next((value for name, _, value in pairs if name == COOKIE), "")
+    return next((value for name, _, value in pairs if name == wanted), "")
 
 
 def _without_port(name: str) -> str:

@@ -236,6 +236,8 @@ export class JobView {
       const count = step.fools ? plural(step[unit], unit) : `not fooled, margin ${step.margin?.toFixed(2) ?? "unknown"}`;
       this.find(".effort output").textContent = `${step.forwards.toLocaleString("en")} forward passes: ${count}`;
     }
+    // Screen readers hear the end alone: a running count changes several times per second.
+    this.find(".headline").setAttribute("aria-live", doc && !over ? "off" : "polite");
     if (doc) this.headline(...describe(doc, steps.at(-1), unit));
   }
 }
