@@ -19,6 +19,7 @@ from pinprick.bounds.certify import certify
 from pinprick.bounds.known_optima import known_optima
 from pinprick.metrics.unit import Unit
 
+pytestmark = pytest.mark.plain  # whole attacks: shape checks take four times as long
 QUICK = ("greedy", "jsma", "fmn in pixels", "sigma_zero", "pinprick in pixels")
 NODES = 200  # enough to certify one unit
 SPARSE = [
