@@ -27,6 +27,17 @@ settings.register_profile(  # the same examples everywhere, however slow the mac
 settings.load_profile("same")
 
 
+# Whole commands and pages: shape checks take twice as long there, and units have them elsewhere.
+WITHOUT_SHAPES = {"bench", "cli", "jobs", "pages", "report", "web"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent.name in WITHOUT_SHAPES:
+            item.add_marker("plain")
+
+
 @pytest.fixture
 def linear() -> Classifier:
     return exact_linear(4, (3, 6, 5))
