@@ -8,14 +8,13 @@ picture is packed as a picture.
 
 import base64
 import hashlib
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
+from pinprick.pages.encode_png import encode_png
 from pinprick.pages.report_parts import Bytes, Change, Entry, ReportRun
 from pinprick.pages.tasks import PNG_SHARE, TaskRuns
 
@@ -166,7 +165,7 @@ class Gallery:
                     top, left = at // across * height, at % across * width
                     sheet[top : top + height, left : left + width] = self.pictures[number]
                     places[number] = [len(sheets), left, top, width, height]
-                sheets.append(_png(sheet))
+                sheets.append(base64.b64encode(encode_png(sheet, level=9)).decode())
         return places, sheets
 
     def _packed(self, entry: Entry | None) -> Any:
@@ -245,10 +244,3 @@ def _text(text: str | None, texts: dict[str | None, int]) -> int | None:
 
 def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
-
-
-def _png(pixels: Bytes) -> str:
-    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-    file = io.BytesIO()
-    image.save(file, format="PNG", optimize=False, compress_level=9)
-    return base64.b64encode(file.getvalue()).decode()

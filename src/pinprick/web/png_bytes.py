@@ -1,10 +1,8 @@
 """Images as the bytes of PNG files, for the browser."""
 
-import io
-
-import numpy as np
-from PIL import Image
 from torch import Tensor
+
+from pinprick.pages.encode_png import encode_png
 
 _SMALL, _FAST = 6, 0  # levels of zlib: for a file, and for a browser on this machine
 
@@ -16,10 +14,4 @@ def to_bytes(values: Tensor) -> Tensor:
 
 def png_bytes(pixels: Tensor, *, small: bool = False) -> bytes:
     """The PNG of 8-bit values (channel, height, width), in grey or colour."""
-    values = pixels.permute(1, 2, 0).numpy()
-    image = Image.fromarray(
-        values[:, :, 0] if values.shape[2] == 1 else np.ascontiguousarray(values)
-    )
-    file = io.BytesIO()
-    image.save(file, format="PNG", compress_level=_SMALL if small else _FAST)
-    return file.getvalue()
+    return encode_png(pixels.permute(1, 2, 0).numpy(), level=_SMALL if small else _FAST)
