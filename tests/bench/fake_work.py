@@ -1,4 +1,4 @@
-"""Work for tests of the engines: cells that sleep, fail or die as their attack says, and rows."""
+"""Work for tests of the engines: cells that wait, fail or die as their attack says, and rows."""
 
 import os
 import signal
@@ -39,6 +39,8 @@ def work(cell: Cell) -> tuple[pa.Table, Origin]:
     if "log" in settings:  # one line per start
         with Path(settings["log"]).open("a") as file:
             file.write(f"{settings['number']} {os.getpid()}\n")
+    while "gate" in settings and not Path(settings["gate"]).exists():
+        time.sleep(0.02)
     time.sleep(settings.get("sleep", 0.0))
     if "dies" in settings or ("dies_once" in settings and _is_first(settings["dies_once"])):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -86,10 +86,10 @@ def test_work_that_ray_cannot_load_ends_the_run(tmp_path: Path, cluster: Any) ->
 
 
 class NodeKiller(Progress):
-    """Kills a node of the cluster when a cell is finished and both nodes are at work."""
+    """Kills a node of the cluster once both nodes are at work, then lets the cells end."""
 
-    def __init__(self, cluster: Any, log: Path) -> None:
-        self._cluster, self._log = cluster, log
+    def __init__(self, cluster: Any, log: Path, gate: Path) -> None:
+        self._cluster, self._log, self._gate = cluster, log, gate
         self.killed = False
         self.warnings: list[str] = []
 
@@ -101,18 +101,19 @@ class NodeKiller(Progress):
         yield self._show
 
     def _show(self, count: CellCount) -> None:
-        if self.killed or not count.cells_done:
+        if self.killed or not self._log.exists() or len(starts(self._log)) < 2:
             return
-        if len(starts(self._log)) - count.cells_done == 2:
-            self.killed = True
-            (node,) = self._cluster.worker_nodes
-            self._cluster.remove_node(node, allow_graceful=False)
+        self.killed = True
+        (node,) = self._cluster.worker_nodes
+        self._cluster.remove_node(node, allow_graceful=False)
+        self._gate.touch()
 
 
 def test_a_node_that_dies_midway_loses_no_cell(tmp_path: Path, cluster: Any) -> None:
     """The last test on this cluster: it has one node afterwards."""
-    log, store = tmp_path / "log", Store(tmp_path / "store")
-    cells, killer = fake_cells(8, sleep=2.5, log=str(log)), NodeKiller(cluster, log)
+    log, gate, store = tmp_path / "log", tmp_path / "gate", Store(tmp_path / "store")
+    killer = NodeKiller(cluster, log, gate)
+    cells = fake_cells(8, log=str(log), gate=str(gate))  # no cell ends before the node is gone
     summary = run_cells(cells, store, work, engine="ray", progress=killer)
     assert killer.killed
     assert summary == RunSummary(cells=8, found=0, finished=8, failed=0)
