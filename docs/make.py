@@ -27,7 +27,7 @@ from pinprick.report.group_outlines import LOOKS
 
 ROOT = Path(__file__).parent.parent
 INDEX = {ROOT / "README.md": "docs/methods/", ROOT / "docs" / "methods" / "README.md": ""}
-PYTHON = ROOT / "docs" / "python.md"
+PYTHON = ROOT / "docs" / "how_to" / "own_model.md"
 IMAGES = ROOT / "docs" / "images"
 _WIDE = 900  # pixels of a picture on a page
 TABLE = re.compile(r"(?<=<!-- table of attacks -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
@@ -55,7 +55,7 @@ def make_reference() -> None:
     """Put what the docstrings say into the page on Python."""
     reference = python_reference(pinprick._HOME)
     text, found = REFERENCE.subn(lambda _: f"{reference}\n", PYTHON.read_text(encoding="utf-8"))
-    assert found == 1, "docs/python.md has lost the marks around its reference"
+    assert found == 1, "docs/how_to/own_model.md has lost the marks around its reference"
     PYTHON.write_text(text, encoding="utf-8")
 
 
@@ -123,7 +123,7 @@ def make_explanation() -> None:
 
 def make_curves() -> None:
     """Run the code of the page on metrics and keep the figure that it writes."""
-    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)

@@ -272,7 +272,7 @@ def test_it_works_in_inference_mode(images: Tensor, labels: Tensor) -> None:
 
 
 def test_every_flag_has_its_paragraph() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "checks.md").read_text()
+    page = (Path(__file__).parent.parent / "docs" / "reference" / "checks.md").read_text()
     parts = page.split("\n## ")[1:]
     assert [part.split("\n")[0] for part in parts] == list(ADVICE)
     assert all(len(part.split()) > 50 for part in parts)

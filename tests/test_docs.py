@@ -36,7 +36,7 @@ def blocks(text: str) -> list[tuple[int, str]]:
     ]
 
 
-SLOW = ("README.md", "metrics.md", "training.md")  # pages whose code takes seconds
+SLOW = ("README.md", "metrics.md", "robust_model.md")  # pages whose code takes seconds
 WITH_CODE = [
     pytest.param(page, marks=pytest.mark.slow if page.name in SLOW else ())
     for page in PAGES
@@ -107,7 +107,7 @@ def test_measured_values_of_a_page_are_those_of_its_rows(page: str) -> None:
 
 
 def test_a_measured_value_that_somebody_changed_is_seen() -> None:
-    page = "docs/checks.md"
+    page = "docs/reference/checks.md"
     text = (ROOT / page).read_text(encoding="utf-8")
     changed = text.replace("| 384 of 384 |", "| 383 of 384 |", 1)
     assert changed != text
@@ -147,7 +147,7 @@ def test_pages_name_files_that_exist() -> None:
             assert there if "/" in name else name in files, f"{page.name} names {name}"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/how_to/own_model.md"])
 def test_a_targeted_attack_is_shown_where_newcomers_look(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert "least_likely(model(images), labels)" in text

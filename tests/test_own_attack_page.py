@@ -1,4 +1,4 @@
-"""The example of docs/write_your_own_attack.md, in Python and in the shell, as it stands there."""
+"""The example of docs/how_to/add_an_attack.md, in Python and in the shell, as it stands there."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from pinprick import build
 from pinprick.cli import main
 from pinprick.contract.check_attack import find_breaches
 
-PAGE = (Path(__file__).parent.parent / "docs" / "write_your_own_attack.md").read_text()
+PAGE = (Path(__file__).parent.parent / "docs" / "how_to" / "add_an_attack.md").read_text()
 FILE, USE = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 COMMANDS = re.findall(r"^pinprick (.*)$", PAGE, re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""docs/python.md names every part of a result and every public name, as the docstrings say it."""
+"""The reference for Python names every part of a result and every public name."""
 
 import inspect
 import re
@@ -11,7 +11,9 @@ import pinprick
 from pinprick import AttackResult
 from pinprick.report.docs_reference import python_reference
 
-PAGE = (Path(__file__).parent.parent / "docs" / "python.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent / "docs" / "how_to" / "own_model.md").read_text(
+    encoding="utf-8"
+)
 LINES = dict(re.findall(r"^\| `(\w+)(?:\([^`]*\))?` \| (.*) \|$", PAGE, re.MULTILINE))
 
 

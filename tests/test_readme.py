@@ -19,10 +19,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHELL_PAGES = (
     "README.md",
     "CONTRIBUTING.md",
-    "docs/commands.md",
-    "docs/metrics.md",
-    "docs/models.md",
-    "docs/pictures.md",
+    "docs/reference/commands.md",
+    "docs/reference/metrics.md",
+    "docs/reference/models.md",
+    "docs/how_to/pictures.md",
 )
 
 

@@ -179,6 +179,6 @@ def values() -> dict[str, Callable[[], str]]:
 
 
 PAGES = {
-    "docs/training.md": {"reached": reached, "smoothing": smoothing, **values()},
+    "docs/how_to/robust_model.md": {"reached": reached, "smoothing": smoothing, **values()},
     "docs/cards/README.md": {"trained": trained},
 }

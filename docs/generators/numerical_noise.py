@@ -1,4 +1,4 @@
-"""The tables and values of docs/checks.md, from results/numerical_noise/."""
+"""The tables and values of docs/reference/checks.md, from results/numerical_noise/."""
 
 import json
 from functools import cache, partial
@@ -80,7 +80,7 @@ def _short(number: float) -> str:
 
 
 PAGES = {
-    "docs/checks.md": {
+    "docs/reference/checks.md": {
         "noise": largest,
         "ratio, median": partial(ratio, "ratio_median", "float32", "float16", "bfloat16"),
         **{f"ratio, {name}": partial(most, name) for name in ("float32", "float16", "bfloat16")},

@@ -217,7 +217,8 @@ def measure(options: argparse.Namespace) -> None:
         if not Path("nips2017/images.csv").is_file():
             print(
                 "missing: nips2017/images.csv and nips2017/images, the list and photographs of the "
-                "NIPS-2017 development set (docs/data.md, lists); cells on photographs are left out"
+                "NIPS-2017 development set (docs/reference/data.md, lists); "
+                "cells on photographs are left out"
             )
         if not options.list:
             prepare(missing)

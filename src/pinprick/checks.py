@@ -1,7 +1,7 @@
 """Flags for models and images that make measured numbers meaningless, before any attack.
 
 The model is used as in an attack: in evaluation mode, on images in [0, 1]. Neither the model nor
-the global random state changes. docs/checks.md explains each flag under its name.
+the global random state changes. docs/reference/checks.md explains each flag under its name.
 """
 
 import math
@@ -54,7 +54,7 @@ class Flag:
     """A property of a model or of the images that makes numbers doubtful.
 
     Attributes:
-        name: What to look up in docs/checks.md.
+        name: What to look up in docs/reference/checks.md.
         sentence: What was found, with the numbers.
         advice: What to do, in one line.
     """

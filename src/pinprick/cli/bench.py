@@ -21,7 +21,9 @@ _MOST = 3  # damaged files that a message names
 app = typer.Typer(rich_markup_mode=None, help="Run plans of attacks on models; rows go to a store.")
 app.command("show")(bench_show.main)
 
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A TOML file; docs/benchmark.md.")]
+PlanFile = Annotated[
+    Path, typer.Argument(metavar="PLAN", help="A TOML file; docs/how_to/benchmark.md.")
+]
 StoreFolder = Annotated[
     Path, typer.Option("--store", metavar="DIR", help="The folder of finished cells.")
 ]

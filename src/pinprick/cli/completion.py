@@ -48,7 +48,8 @@ def main(
     """Print a script for the Tab key: bash, zsh or fish.
 
     It completes commands, options, attacks, models and datasets. Write it to a file that the shell
-    reads when it starts, and again after an upgrade; docs/commands.md has the lines per shell.
+    reads when it starts, and again after an upgrade. docs/reference/commands.md has the lines per
+    shell.
     """
     from pinprick.cli import app
 

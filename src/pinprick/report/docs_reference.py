@@ -1,4 +1,4 @@
-"""The reference of docs/python.md, made from docstrings: arguments, a result, public names."""
+"""The reference for Python, made from docstrings: arguments, a result, public names."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
