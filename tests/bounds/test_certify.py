@@ -434,6 +434,18 @@ def test_certified_images_keep_their_label_by_the_slack() -> None:
     assert certify(constant_network(SLACK * 2), image, label).words == ("all certified",)
 
 
+def test_large_logits_need_a_larger_slack() -> None:
+    image, label = torch.rand(1, 1, 2, 2), torch.tensor([0])
+    model = constant_network(5 * SLACK)
+    assert isinstance(model[-1], nn.Linear)
+    model[-1].bias.data = model[-1].bias.double() + 1000.0
+    assert certify(model.double(), image, label).words == ("undecided",)
+    model[-1].bias.data[0] += 10 * SLACK
+    found = certify(model, image, label)
+    assert found.words == ("all certified",)
+    assert found.slack.item() == pytest.approx(10 * SLACK, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

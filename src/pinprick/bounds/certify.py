@@ -30,6 +30,7 @@ from pinprick.types import Counts, Images, Mask, PerImage
 from pinprick.zoo.voting import VotingNetwork
 
 SLACK = 1e-4  # logits by which certified images keep their label: room for float32 networks
+_LARGE = 100.0  # logits above this need more room in float32, in proportion
 
 MOST_RELUS = 8192  # most ReLUs of a network
 _TILE = 16  # units of the largest tiles
@@ -180,6 +181,7 @@ class _Search:
         self._bounds = RivalBounds(self._layers, self._tiles, self._images, self._goal, may_change)
         logits = self._layers.logits(self._images)
         self._margin = self._goal.margin(logits)
+        self._slack = SLACK * (logits.abs().amax(dim=1) / _LARGE).clamp(min=1)
         fooled = self.judge.fools(self._images.cpu(), self._goal.to("cpu")).to(device)
         self.lower = torch.where(self._goal.met(logits) | fooled, 0.0, 1.0).double()
         self.upper = torch.full_like(self.lower, torch.inf).masked_fill(fooled, 0.0)
@@ -216,7 +218,7 @@ class _Search:
         An image waits once it has taken its share of sub-problems. The shares double as soon as all
         images wait, so that easy images are decided first.
         """
-        asked = (self.lower == changes) & (self.upper >= changes) & (self._margin > SLACK)
+        asked = (self.lower == changes) & (self.upper >= changes) & (self._margin > self._slack)
         self.lower[asked & (self._free_units < changes)] = torch.inf
         waiting = asked & (self.upper > changes) & (self._free_units >= changes)
         queue = self._hardest_first(waiting)
@@ -263,7 +265,7 @@ class _Search:
 
     def _decided(self, left: set[int], changes: int, proved: Mask) -> list[tuple[int, bool]]:
         """The images that are decided now, and whether they are certified."""
-        proved &= (self.lower == changes) & (self.upper > changes) & (self._margin > SLACK)
+        proved &= (self.lower == changes) & (self.upper > changes) & (self._margin > self._slack)
         self.lower[proved] = changes + 1.0
         certified, fooled = (self.lower > changes).tolist(), (self.upper <= changes).tolist()
         return [(row, certified[row]) for row in sorted(left) if certified[row] or fooled[row]]
@@ -271,7 +273,8 @@ class _Search:
     def _step(self, batch: SubProblems) -> SubProblems:
         """Bound a batch, try what is not proved as an attack, and split it."""
         bounded = self._bounds(batch)
-        rows = (~(bounded.ahead < -SLACK)).nonzero().squeeze(1)  # NaN proves nothing
+        proved = bounded.ahead < -self._slack[bounded.problems.image]  # never where it is NaN
+        rows = (~proved).nonzero().squeeze(1)
         problems = bounded.problems[rows]
         clean = self._images[problems.image]
         change = bounded.change[rows].reshape(clean.shape)
@@ -292,7 +295,7 @@ class _Search:
             upper=self.upper,
             status=tuple(status_of(*each) for each in bounds),
             adversarial=self._best,
-            slack=torch.full_like(self.lower, SLACK).masked_fill(self.lower < 2, 0.0),
+            slack=self._slack.masked_fill(self.lower < 2, 0.0),
             seconds=torch.full_like(self.lower, seconds),
             unit=self._units.unit,
             model=self._name,
