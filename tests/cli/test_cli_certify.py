@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from cli.conftest import Run
 
 MODEL = ("--model", "cli_test_models:colours")
@@ -88,3 +90,19 @@ def test_a_probability_of_one_is_refused(run: Run, picture: Path) -> None:
     shell = run("certify", picture, *vote)
     assert shell.status == 2
     assert "alpha must be a number above 0 and below 1" in shell.err
+
+
+@pytest.mark.parametrize("option", ["-t", "--nodes", "--seconds"])
+def test_an_option_of_the_search_is_refused_with_smoothed(
+    run: Run, picture: Path, option: str
+) -> None:
+    vote = ("--model", "cli_test_models:votes", "--smoothed")
+    shell = run("certify", picture, *vote, option, "3")
+    assert shell.status == 2
+    assert f"{option} has no effect with --smoothed" in shell.err
+
+
+def test_an_option_of_the_draws_is_refused_without_smoothed(run: Run, picture: Path) -> None:
+    shell = run("certify", picture, *MODEL, "--draws", "100")
+    assert shell.status == 2
+    assert "--draws has no effect without --smoothed" in shell.err

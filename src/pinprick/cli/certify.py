@@ -1,12 +1,13 @@
 """``pinprick certify``: prove that few changed pixels fool no picture of a small network."""
 
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pinprick.cli import options
 from pinprick.cli.console import Console, label_words, print_json, print_label_note, print_table
+from pinprick.errors import BadInput
 
 if TYPE_CHECKING:
     from pinprick.jobs.certify import SmoothedOutcome
@@ -23,18 +24,35 @@ def main(
     target: options.Target = None,
     mask: options.Mask = None,
     t: Annotated[
-        int, typer.Option("-t", "--changes", min=1, metavar="COUNT", help="Most changes to try.")
-    ] = 1,
-    unit: Annotated[str, typer.Option(metavar="pixels|elements", help="What is counted.")] = (
-        "pixels"
-    ),
+        int | None,
+        typer.Option(
+            "-t",
+            "--changes",
+            min=1,
+            metavar="COUNT",
+            show_default="1",
+            help="Most changes to try.",
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(metavar="pixels|elements", show_default="pixels", help="What is counted."),
+    ] = None,
     seconds: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time limit for all pictures together.")
-    ] = 60.0,
+        float | None,
+        typer.Option(
+            metavar="SECONDS", show_default="60", help="Time limit for all pictures together."
+        ),
+    ] = None,
     nodes: Annotated[
-        int,
-        typer.Option(min=1, metavar="COUNT", help="Most sub-problems per picture and number."),
-    ] = 1_000_000,
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="COUNT",
+            show_default="1000000",
+            help="Most sub-problems per picture and number.",
+        ),
+    ] = None,
     smoothed: Annotated[
         bool,
         typer.Option(
@@ -43,15 +61,26 @@ def main(
         ),
     ] = False,
     draws: Annotated[
-        int, typer.Option(min=1, metavar="COUNT", help="With --smoothed: draws per picture.")
-    ] = 1000,
-    alpha: Annotated[
-        float,
+        int | None,
         typer.Option(
-            metavar="SHARE", help="With --smoothed: largest probability that a claim is wrong."
+            min=1,
+            metavar="COUNT",
+            show_default="1000",
+            help="With --smoothed: draws per picture.",
         ),
-    ] = 0.001,
-    seed: Annotated[int, typer.Option(help="With --smoothed: seed of the draws.")] = 0,
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            show_default="0.001",
+            help="With --smoothed: largest probability that a claim is wrong.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(show_default="0", help="With --smoothed: seed of the draws."),
+    ] = None,
     device: options.Device = "auto",
     trust: options.Trust = False,
     quiet: options.Quiet = False,
@@ -77,32 +106,15 @@ def main(
     source = options.read_source(
         images, data, root, limit, label, target, mask=mask, by_number=labels_by_number
     )
+    search = {"t": t, "unit": unit, "seconds": seconds, "nodes": nodes}
+    sampling = {"draws": draws, "alpha": alpha, "seed": seed}
+    _refuse_idle(search if smoothed else sampling, smoothed=smoothed)
+    where: dict[str, Any] = {"device": device, "trust": trust, "progress": Console(quiet=quiet)}
     if smoothed:
-        _print_smoothed(
-            certify_smoothed_pictures(
-                model,
-                source,
-                draws=draws,
-                alpha=alpha,
-                seed=seed,
-                device=device,
-                trust=trust,
-                progress=Console(quiet=quiet),
-            ),
-            json,
-        )
+        _print_smoothed(certify_smoothed_pictures(model, source, **_given(sampling), **where), json)
         return
-    outcome = certify_pictures(
-        model,
-        source,
-        t=t,
-        unit=unit,
-        seconds=seconds,
-        nodes=nodes,
-        device=device,
-        trust=trust,
-        progress=Console(quiet=quiet),
-    )
+    outcome = certify_pictures(model, source, **_given(search), **where)
+    unit = unit or "pixels"
     plain = outcome.plain()
     if json:
         print_json(plain)
@@ -124,6 +136,17 @@ def main(
         print_label_note(outcome.records)
     if outcome.unreadable:
         raise typer.Exit(2)
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _refuse_idle(values: dict[str, Any], *, smoothed: bool) -> None:
+    """Raise ``BadInput`` where an option was given that would have no effect."""
+    for name in _given(values):
+        option = "-t" if name == "t" else f"--{name}"
+        raise BadInput(f"{option} has no effect {'with' if smoothed else 'without'} --smoothed")
 
 
 def _print_smoothed(outcome: "SmoothedOutcome", json: bool) -> None:
