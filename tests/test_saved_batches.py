@@ -118,6 +118,12 @@ def other_weights() -> Net:
     return net
 
 
+def other_buffer() -> Net:
+    net = Net()
+    net.register_buffer("draws", torch.ones(2), persistent=False)
+    return net
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -130,6 +136,7 @@ def other_weights() -> Net:
         ({"attack": SparseRS(k=3, queries=20)}, "has k 2, this one has 3;"),
         ({"attack": Greedy()}, "has attack sparse_rs, this one has greedy;"),
         ({"net": other_weights()}, "has other model weights;"),
+        ({"net": other_buffer()}, "has other draws, or other buffers of the network;"),
         ({"images": images()[0].flip(0)}, "has other images;"),
         ({"images": images()[0][:5], "labels": images()[1][:5]}, "has other images;"),
         ({"labels": (images()[1] + 1) % 4}, "has other labels;"),

@@ -33,6 +33,7 @@ _RUN, _BATCH, _ANY_BATCH = "run.json", "batch-{:05}.safetensors", "batch-*.safet
 _WAY_OUT = "resume with the same, or start again without the saved batches"
 _DIGESTS = {
     "weights": "other model weights",
+    "buffers": "other draws, or other buffers of the network",
     "images": "other images",
     "labels": "other labels",
     "targets": "other targets",
@@ -140,6 +141,7 @@ def describe_run(
         "mean": model.mean,
         "std": model.std,
         "weights": weights_sha256(model),
+        "buffers": tensors_sha256(_unsaved_buffers(model)),
         "images": tensors_sha256([("images", task.images)]),
         "labels": tensors_sha256([("labels", task.goal.labels)]),
         "targets": tensors_sha256(_tensors(task.goal.targets)),
@@ -169,6 +171,14 @@ def weights_sha256(model: Classifier) -> str | None:
     """The SHA-256 of a network's weights; None for a model that is no network."""
     weights = model.net.state_dict() if isinstance(model.net, nn.Module) else {}
     return tensors_sha256(weights.items())
+
+
+def _unsaved_buffers(model: Classifier) -> list[tuple[str, Tensor]]:
+    """What a network computes with and does not save, such as the draws of one that votes."""
+    if not isinstance(model.net, nn.Module):
+        return []
+    saved = model.net.state_dict().keys()
+    return [(name, value) for name, value in model.net.named_buffers() if name not in saved]
 
 
 def tensors_sha256(values: Iterable[tuple[str, Any]]) -> str | None:
