@@ -5,20 +5,24 @@ Both come from the store results/leaderboard. Without it they say "Not measured.
 
 from functools import cache, partial
 from pathlib import Path
+from typing import get_args
 
 from pinprick.attacks import ATTACKS
 from pinprick.attacks.card import norm_and_units
 from pinprick.bench.store import Store
+from pinprick.metrics.unit import Unit
 from pinprick.report.docs_attack_numbers import (
     NOT_MEASURED,
     AttackNumbers,
     attack_block,
     attack_numbers,
     best_attacks,
+    task_table,
 )
 
 FOLDER = "results/leaderboard"
 STORE = Path(__file__).parents[2] / FOLDER
+COMMAND = f"pinprick bench show {FOLDER} --details --unit {{}}"
 LEGEND = "[What the columns mean]({}README.md#measured)."
 
 
@@ -27,22 +31,26 @@ def numbers() -> list[AttackNumbers]:
     return attack_numbers(*Store(STORE).rows_and_cells()) if STORE.is_dir() else []
 
 
-@cache
 def origin() -> str:
     """Devices and commits of the rows."""
     origins = [origin for _, origin in Store(STORE).cells().values()]
     devices = sorted({one.device for one in origins})
-    commits = sorted({one.commit[:10] for one in origins if one.commit})
-    at = f", commit {' and '.join(commits)}" if commits else ""
-    command = f"`pinprick bench show {FOLDER} --details`"
-    return f"Rows: `{FOLDER}` ({' and '.join(devices)}{at}); {command} prints all of them."
+    commits = sorted({one.commit[:7] for one in origins if one.commit})
+    return f"Device: {', '.join(devices)}. Commits: {', '.join(commits)}."
 
 
 def page_block(name: str) -> str:
     block = attack_block(numbers(), name)
     if block == NOT_MEASURED:
         return block
-    return f"{block}\n\n{origin()} {LEGEND.format('')}"
+    unit, *others = [unit for unit in get_args(Unit) if f"{unit.capitalize()}, " in block]
+    rows = " or ".join([f"`{COMMAND.format(unit)}`", *(f"`--unit {other}`" for other in others)])
+    return f"{block}\n\nAll rows: {rows}.\n{LEGEND.format('')}"
+
+
+def tasks() -> str:
+    """The models and data of the rows."""
+    return f"{task_table(numbers())}\n\n{origin()}" if numbers() else NOT_MEASURED
 
 
 def excerpt() -> str:
@@ -50,11 +58,12 @@ def excerpt() -> str:
     if not STORE.is_dir():
         return NOT_MEASURED
     table = best_attacks(*Store(STORE).rows_and_cells(), "elements")
-    return f"{table}\n\n{origin()} {LEGEND.format('docs/methods/')}"
+    rows = f"All rows: `{COMMAND.format('elements')}`."
+    return f"{table}\n\n{rows}\n{LEGEND.format('docs/methods/')}"
 
 
 PAGES = {
     f"docs/methods/{name}.md": {"leaderboard": partial(page_block, name)}
     for name, attack in ATTACKS.items()
     if norm_and_units(attack).startswith("l0")
-} | {"README.md": {"best attacks": excerpt}}
+} | {"README.md": {"best attacks": excerpt}, "docs/methods/README.md": {"tasks": tasks}}

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
@@ -50,7 +51,8 @@ class AttackNumbers:
 
     Attributes:
         attack: Its name.
-        settings: What differs from the defaults, in words.
+        settings: What differs from the defaults, in words, and the limits of passes.
+        counts: The units that the attack keeps few: one, or both where that is unknown.
         task: Model, data and goal.
         correct, images: Images that were correct, of how many.
         fooling_rate: Of the correct images.
@@ -59,7 +61,8 @@ class AttackNumbers:
     """
 
     attack: str
-    settings: str
+    settings: tuple[str, ...]
+    counts: tuple[Unit, ...]
     task: Task
     correct: int
     images: int
@@ -73,7 +76,7 @@ def attack_numbers(rows: "pl.LazyFrame", cells: "pl.DataFrame") -> list[AttackNu
     """The numbers of every attack and task of a store; ``Store.rows_and_cells`` gives both."""
     cells = choose_cells(cells)
     about = {
-        row["name"]: (row["attack"], settings_text(row))
+        row["name"]: (row["attack"], settings_words(row), _counts(row))
         for row in cells.unique("name").iter_rows(named=True)
     }
     stores = {unit: read_runs(rows, cells, unit) for unit in _UNITS}
@@ -88,7 +91,7 @@ def attack_numbers(rows: "pl.LazyFrame", cells: "pl.DataFrame") -> list[AttackNu
     return found
 
 
-def settings_text(row: Mapping[str, Any]) -> str:
+def settings_words(row: Mapping[str, Any]) -> tuple[str, ...]:
     """The preset, or the settings that differ from the defaults, and the limit of passes."""
     given = json.loads(row["settings"])
     cls = ATTACKS.get(row["attack"])
@@ -97,25 +100,29 @@ def settings_text(row: Mapping[str, Any]) -> str:
     words += [f"at most {most} {kind}" for kind, most in limits.items() if most is not None]
     if cls is not None and row["revision"] != cls.card.revision:
         words.append(f"revision {row['revision']}; now it is {cls.card.revision}")
-    return ", ".join(words) or "defaults"
+    return tuple(words)
 
 
 def attack_block(found: Sequence[AttackNumbers], name: str) -> str:
-    """The tables of one attack: one per data and goal, one line per model and settings."""
-    mine = [one for one in found if one.attack == name]
-    if not mine:
-        return NOT_MEASURED
-    groups: dict[tuple[str, str], list[AttackNumbers]] = {}
-    for one in mine:
-        groups.setdefault((one.task.data, one.task.goal), []).append(one)
-    columns = ("model", "settings", "images", "fooling rate")
-    per_unit = [f"{unit}, {what}" for unit in _UNITS for what in ("mean", "median", "optimality")]
-    tables = []
-    for (data, goal), lines in groups.items():
-        rows = [_cells(one) for one in lines]
-        caption = f"`{data}`, {goal.replace('_', ' ')}:"
-        tables.append(f"{caption}\n\n{markdown_table((*columns, *per_unit, 'passes'), rows)}")
-    return "\n\n".join(tables)
+    """The tables of one attack: one per unit and goal, one line per model and settings."""
+    labels = _task_labels([one.task for one in found])
+    groups: dict[tuple[Unit, str], list[AttackNumbers]] = {}
+    for one in found:
+        for unit in one.counts if one.attack == name else ():
+            groups.setdefault((unit, one.task.goal), []).append(one)
+    tables = [_unit_table(groups[key], *key, labels) for key in sorted(groups)]
+    return "\n\n".join(tables) or NOT_MEASURED
+
+
+def task_table(found: Sequence[AttackNumbers]) -> str:
+    """What the short names of the models stand for, with the data of each."""
+    tasks = {one.task: f"{one.correct} of {one.images}" for one in found}
+    labels = _task_labels(list(tasks))
+    rows = [
+        (labels[task], f"`{task.model}`", f"`{task.data}`", tasks[task])
+        for task in sorted(tasks, key=lambda task: labels[task])
+    ]
+    return markdown_table(("model", "`--model`", "`--data`", "images"), rows)
 
 
 def best_attacks(rows: "pl.LazyFrame", cells: "pl.DataFrame", unit: Unit, count: int = 5) -> str:
@@ -147,7 +154,7 @@ def _line(line: AttackLine, about: Mapping[str, Any]) -> list[str]:
     return [
         str(line.rank or "-"),
         f"`{about['attack']}`",
-        settings_text(about),
+        _joined(settings_words(about)),
         _with_interval(line.optimality),
         percent_text(line.fooling_rate),
         number_text(line.median, whole=True),
@@ -162,7 +169,12 @@ def _lines(part: StoreRuns, covered: Mapping[str, Coverage], unit: Unit) -> dict
 
 
 def _numbers(
-    attack: str, settings: str, task: Task, covered: Coverage, lines: Mapping[Unit, AttackLine]
+    attack: str,
+    settings: tuple[str, ...],
+    counts: tuple[Unit, ...],
+    task: Task,
+    covered: Coverage,
+    lines: Mapping[Unit, AttackLine],
 ) -> AttackNumbers:
     runs = covered.runs[task]
     line = lines["pixels"]
@@ -174,6 +186,7 @@ def _numbers(
     return AttackNumbers(
         attack=attack,
         settings=settings,
+        counts=counts,
         task=task,
         correct=int(runs[0].correct.sum()),
         images=len(runs[0].index),
@@ -192,21 +205,64 @@ def _numbers(
     )
 
 
-def _cells(one: AttackNumbers) -> list[str]:
-    cells = [f"`{one.task.model}`", one.settings, f"{one.correct} of {one.images}"]
-    cells.append(percent_text(one.fooling_rate))
-    for unit in _UNITS:
-        numbers = one.units[unit]
-        cells.append(_mean(numbers))
-        cells.append(number_text(numbers.median, whole=True))
-        cells.append(_with_interval(numbers.optimality))
-    return [*cells, _passes(one.forwards, one.backwards)]
+def _counts(row: Mapping[str, Any]) -> tuple[Unit, ...]:
+    """The units that an attack keeps few."""
+    cls = ATTACKS.get(row["attack"])
+    chosen = json.loads(row["settings"]).get("unit") or (cls().facts().unit if cls else None)
+    return tuple(unit for unit in _UNITS if chosen in (unit, None))
+
+
+def _task_labels(tasks: Sequence[Task]) -> dict[Task, str]:
+    """The last part of a model's name; model and data where several share that part."""
+    distinct = set(tasks)
+    short = {task: re.split("[:/]", task.model)[-1] for task in distinct}
+    users: dict[str, set[tuple[str, str]]] = {}
+    for task, name in short.items():
+        users.setdefault(name, set()).add((task.model, task.data))
+    return {
+        task: name if len(users[name]) == 1 else f"{task.model} on {task.data}"
+        for task, name in short.items()
+    }
+
+
+def _unit_table(
+    lines: Sequence[AttackNumbers], unit: Unit, goal: str, labels: Mapping[Task, str]
+) -> str:
+    """One table, sorted by model and settings; settings that all its lines share stand above it."""
+    shared = [word for word in lines[0].settings if all(word in one.settings for one in lines)]
+    own = {one.settings: [word for word in one.settings if word not in shared] for one in lines}
+    lines = sorted(lines, key=lambda one: (labels[one.task], own[one.settings]))
+    rows = [_cells(one, unit, labels[one.task], own[one.settings]) for one in lines]
+    columns = ("model", "settings", "images", "fooling rate", "mean", "median", "optimality")
+    table = [[*columns, "passes"], *rows]
+    if len(own) == 1:
+        table = [[row[0], *row[2:]] for row in table]
+    caption = f"{unit.capitalize()}, {goal.replace('_', ' ')}; {_joined(shared)}:"
+    return f"{caption}\n\n{markdown_table(table[0], table[1:])}"
+
+
+def _cells(one: AttackNumbers, unit: Unit, label: str, settings: Sequence[str]) -> list[str]:
+    numbers = one.units[unit]
+    return [
+        label,
+        _joined(settings),
+        f"{one.correct} of {one.images}",
+        percent_text(one.fooling_rate),
+        _mean(numbers),
+        number_text(numbers.median, whole=True),
+        _with_interval(numbers.optimality),
+        _passes(one.forwards, one.backwards),
+    ]
+
+
+def _joined(words: Sequence[str]) -> str:
+    return ", ".join(words) or "defaults"
 
 
 def _mean(numbers: UnitNumbers) -> str:
     if math.isfinite(numbers.mean) or math.isnan(numbers.mean_of_fooled):
         return number_text(numbers.mean, whole=False)
-    return f"∞ ({number_text(numbers.mean_of_fooled, whole=False)} over fooled)"
+    return f"∞ ({number_text(numbers.mean_of_fooled, whole=False)})"
 
 
 def _with_interval(estimate: Estimate) -> str:
