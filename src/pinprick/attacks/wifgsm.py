@@ -93,11 +93,11 @@ class WIFGSM(Attack):
         paper="Towards interpretable adversarial examples via sparse adversarial attack, 2025",
         revision=3,
         differences=(
-            "The gradient is divided by its largest value over the gates, per image and step, so "
-            "that the gate that is pulled most moves by `step_size`; as printed no gate ever "
-            "opens, and the authors' code multiplies the loss by 1e5.",
+            "The gradient is divided by its largest value over the gates, per image and step. So "
+            "the gate that is pulled most moves by `step_size`.",
+            "As printed no gate ever opens; the authors' code multiplies the loss by 1e5.",
             "Each image finds its own `tau`, starting from the printed 0.30, and `lam` goes "
-            "with it; a number given as `tau` stays as it is.",
+            "with it. A number given as `tau` stays as it is.",
             "`lam` is 0.1 of the largest force; the printed 0.01 has little effect.",
             "A gate may open to either side; `turn=False` keeps the sides of I-FGSM.",
             'Without a target, the loss lets any other class win; `aim="reached"` heads for the '
