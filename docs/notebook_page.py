@@ -1,0 +1,27 @@
+"""A notebook as a page in Markdown: text, code and what it printed or showed."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def notebook_page(path: Path) -> str:
+    """The cells of a notebook one after another, each with its outputs."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    return "\n\n".join(part for cell in notebook["cells"] for part in _parts(cell)) + "\n"
+
+
+def _parts(cell: dict[str, Any]) -> Iterator[str]:
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        yield source
+        return
+    yield f"```python\n{source}\n```"
+    for output in cell["outputs"]:
+        shown = output.get("data", {})
+        if "text/html" in shown:
+            yield f"<div class='shown'>{''.join(shown['text/html'])}</div>"
+        else:
+            text = "".join(output.get("text") or shown["text/plain"])
+            yield f"```text\n{text.rstrip()}\n```"
