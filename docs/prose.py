@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 MEAN_WORDS, MOST_WORDS, MOST_CHARACTERS = 18, 30, 160
 FENCE = re.compile(r"^(?P<mark>```|~~~).*?^(?P=mark)[ ]*$", re.DOTALL | re.MULTILINE)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+ADDRESS = re.compile(r"^\[[^\]]+\]: \S+$", re.MULTILINE)  # of a reference link
 LINK = re.compile(r"!?\[(?P<text>[^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 CODE = re.compile(r"`[^`]*`")
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
@@ -59,7 +60,7 @@ def read_prose(text: str) -> Prose:
     ]
     blocks: list[str] = [""]
     cells: list[str] = []
-    for line in COMMENT.sub("", FENCE.sub("\n\n", text)).splitlines():
+    for line in ADDRESS.sub("", COMMENT.sub("", FENCE.sub("\n\n", text))).splitlines():
         if line.startswith("|"):
             cells += line.strip("|").split(" | ")
             blocks.append("")

@@ -36,6 +36,12 @@ def test_a_link_counts_with_its_text() -> None:
     assert count_words(sentence) == 6
 
 
+def test_the_address_of_a_reference_link_is_no_sentence() -> None:
+    assert read_prose("See [that].\n\n[that]: https://a.b/c\n[this]: https://d.e\n").running == [
+        "See [that]."
+    ]
+
+
 def test_cells_of_tables_do_not_lower_the_mean() -> None:
     prose = read_prose("One two three four.\n\n| a | b |\n| --- | --- |\n| one | two words |\n")
     assert prose.mean_words == 4
