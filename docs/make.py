@@ -26,7 +26,7 @@ from pinprick.report.docs_tables import attack_table, with_differences
 from pinprick.report.group_outlines import LOOKS
 
 ROOT = Path(__file__).parent.parent
-INDEX = {ROOT / "README.md": "docs/methods/", ROOT / "docs" / "methods" / "README.md": ""}
+METHODS = ROOT / "docs" / "methods" / "README.md"
 PYTHON = ROOT / "docs" / "how_to" / "own_model.md"
 IMAGES = ROOT / "docs" / "images"
 _WIDE = 900  # pixels of a picture on a page
@@ -36,11 +36,9 @@ REFERENCE = re.compile(r"(?<=<!-- reference -->\n).*?(?=<!-- end of reference --
 
 def make_table() -> None:
     """Put the table of attacks between its two marks."""
-    for page, folder in INDEX.items():
-        table = attack_table(folder)
-        text, found = TABLE.subn(f"{table}\n", page.read_text(encoding="utf-8"))
-        assert found == 1, f"{page} has lost the marks around its table"
-        page.write_text(text, encoding="utf-8")
+    text, found = TABLE.subn(f"{attack_table()}\n", METHODS.read_text(encoding="utf-8"))
+    assert found == 1, "docs/methods/README.md has lost the marks around its table"
+    METHODS.write_text(text, encoding="utf-8")
 
 
 def make_differences() -> None:

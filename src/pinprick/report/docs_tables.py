@@ -5,6 +5,7 @@ from typing import get_args
 
 from pinprick.attacks import ATTACKS
 from pinprick.attacks.card import Attack, Card, norm_and_units
+from pinprick.attacks.papers import PAPERS
 from pinprick.report.docs_measured import markdown_table
 from pinprick.settings import types_of
 
@@ -12,21 +13,24 @@ _COLUMNS = ("name", "attack", "keeps small", "kind", "targets", "passes at most"
 _SECTION = re.compile(r"(?<=<!-- differences -->\n).*?(?=<!-- end of differences -->)", re.DOTALL)
 
 
-def attack_table(pages: str = "") -> str:
-    """One line per attack with its default settings; ``pages`` is the folder of their pages."""
-    return markdown_table(_COLUMNS, [_cells(cls, pages) for cls in ATTACKS.values()])
+def attack_table() -> str:
+    """One line per attack with its default settings, and the addresses of the papers."""
+    table = markdown_table(_COLUMNS, [_cells(cls) for cls in ATTACKS.values()])
+    numbers = sorted({paper.arxiv for paper in PAPERS.values() if paper.arxiv})
+    addresses = [f"[arXiv:{number}]: https://arxiv.org/abs/{number}" for number in numbers]
+    return "\n".join((table, "", *addresses))
 
 
-def _cells(cls: type[Attack], pages: str) -> tuple[str, ...]:
+def _cells(cls: type[Attack]) -> tuple[str, ...]:
     card = cls().facts()
     return (
-        f"[`{card.name}`]({pages}{card.name}.md)",
+        f"[`{card.name}`]({card.name}.md)",
         card.title,
         _kept_small(cls),
         card.kind,
         "yes" if card.targeted else "no",
         _passes(card),
-        _paper(card.paper),
+        _paper(card),
     )
 
 
@@ -42,11 +46,12 @@ def _passes(card: Card) -> str:
     return f"{card.max_forwards} + {card.max_backwards}"
 
 
-def _paper(paper: str) -> str:
-    source, colon, number = paper.partition(":")
-    if source == "arXiv" and colon:
-        return f"[{paper}](https://arxiv.org/abs/{number})"
-    return paper or "our own"
+def _paper(card: Card) -> str:
+    """A link by the number of the preprint; without one the venue, which keeps lines short."""
+    paper = PAPERS.get(card.name)
+    if paper and paper.arxiv:
+        return f"[arXiv:{paper.arxiv}]"
+    return card.paper.rpartition(", ")[2] or "our own"
 
 
 def with_differences(page: str, card: Card) -> str:
