@@ -4,7 +4,8 @@ The table of attacks comes from the cards, and so does where each differs from i
 reference of the page on Python comes from docstrings. The pictures are figures as ``pinprick
 attack`` and ``pinprick explain`` write them, of the rocket of the demo, by the default attack on
 the embedded model; those of the explanation are made smaller, since a page need not be heavy. The
-curves are what the page on metrics draws. Measured values come from rows by ``generators``.
+curves are what the page on metrics draws. Measured values and plots come from rows by
+``generators``. ``PICTURES`` says what makes each picture; all have full colours.
 """
 
 import re
@@ -14,16 +15,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from PIL import Image, ImageColor
+from PIL import Image
 
 import pinprick
 from generators import all_pages, fill_page, floors, leaderboard, paper
+from generators.interpretation import examples
 from generators.interpretation import figures as interpretation
 from pinprick.attacks import ATTACKS
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.report.docs_reference import python_reference
 from pinprick.report.docs_tables import attack_table, with_differences
-from pinprick.report.group_outlines import LOOKS
 
 ROOT = Path(__file__).parent.parent
 METHODS = ROOT / "docs" / "methods" / "README.md"
@@ -84,21 +85,8 @@ def make_interpretation() -> None:
 
 
 def make_examples() -> None:
-    """Explain eight random images of the package and join their figures."""
-    with tempfile.TemporaryDirectory() as folder:
-        data = ["--data", "fashion_sample[random=8,seed=0]", "--model", "pinprick:fashion_cnn"]
-        command = ["pinprick", "explain", *data, "--attack", "wifgsm", "--out", folder]
-        subprocess.run(command, check=True)
-        found = [Image.open(path) for path in sorted(Path(folder).glob("*-explained.png"))]
-        small = [
-            one.convert("RGB").resize((_WIDE // 2, one.height * _WIDE // 2 // one.width))
-            for one in found
-        ]
-    high = max(one.height for one in small)
-    joined = Image.new("RGB", (_WIDE, high * ((len(small) + 1) // 2)), "white")
-    for number, one in enumerate(small):
-        joined.paste(one, (number % 2 * (_WIDE // 2), number // 2 * high))
-    _in_few_colours(joined).save(IMAGES / "interpretation_examples.png", optimize=True)
+    """Explain eight random images of the package and draw them."""
+    examples.save()
 
 
 def make_picture() -> None:
@@ -109,14 +97,14 @@ def make_picture() -> None:
 
 
 def make_explanation() -> None:
-    """Explain the attack on the rocket and keep both figures, smaller and in few colours."""
+    """Explain the attack on the rocket and keep both figures, smaller."""
     with tempfile.TemporaryDirectory() as folder:
         _run("explain", folder, "--option", "effort=balanced")  # as picture does
         for found, kept in (("explained", "explanation"), ("effects", "effects")):
             with Image.open(Path(folder) / f"rocket-{found}.png") as figure:
                 high = round(figure.height * _WIDE / figure.width)
                 small = figure.convert("RGB").resize((_WIDE, high), Image.Resampling.LANCZOS)
-            _in_few_colours(small).save(IMAGES / f"{kept}.png", optimize=True)
+            small.save(IMAGES / f"{kept}.png", optimize=True)
 
 
 def make_curves() -> None:
@@ -126,16 +114,6 @@ def make_curves() -> None:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
         shutil.copyfile(Path(folder) / "curves.png", IMAGES / "curves.png")
-
-
-def _in_few_colours(picture: Image.Image) -> Image.Image:
-    """The same in 256 colours, with white and the colours of the marks as they are."""
-    kept = ["white", *(look.colour for look in LOOKS.values())]
-    common = picture.quantize(256 - len(kept)).getpalette() or []
-    palette = Image.new("P", (1, 1))
-    own = [value for colour in kept for value in ImageColor.getrgb(colour)]
-    palette.putpalette(common[: 3 * (256 - len(kept))] + own)
-    return picture.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
 
 
 def _run(command: str, folder: str, *more: str) -> None:
@@ -157,6 +135,17 @@ MAKERS = {
     "picture": make_picture,
     "explanation": make_explanation,
     "curves": make_curves,
+}
+
+PICTURES = {
+    "leaderboard": ["leaderboard.png"],
+    "floors": ["floors.png"],
+    "paper": list(paper.FIGURES),
+    "interpretation": [f"interpretation_{name}.png" for name in interpretation.PLOTS],
+    "examples": ["interpretation_examples.png"],
+    "picture": ["attack.png"],
+    "explanation": ["explanation.png", "effects.png"],
+    "curves": ["curves.png"],
 }
 
 if __name__ == "__main__":
