@@ -22,6 +22,7 @@ SHELL_PAGES = (
     "docs/reference/commands.md",
     "docs/reference/metrics.md",
     "docs/reference/models.md",
+    "docs/how_to/explain.md",
     "docs/how_to/pictures.md",
     "docs/how_to/benchmark.md",
     "docs/how_to/many_gpus.md",
