@@ -1,0 +1,204 @@
+"""The answer and the tables of docs/results/speed.md."""
+
+from statistics import mean
+
+from generators.speed.rows import (
+    BALANCED,
+    BLACK_BOX,
+    NETWORKS,
+    SIGMA_ZERO,
+    SPEEDS,
+    BySpeed,
+    Row,
+    cpu_ratio,
+    cpu_seconds,
+    first_over_later,
+    first_runs,
+    of_run,
+    on_cpu,
+    over,
+    queries_per_second,
+    rows_of,
+    runs,
+    with_all_speeds,
+)
+from pinprick.report.docs_measured import markdown_table
+
+PEERS = {  # ours against theirs
+    "advlib_sigma_zero": ("sigma_zero", "σ-zero of adv-lib"),
+    "advlib_fmn": ("fmn", "FMN of adv-lib"),
+    "authors_sparse_pgd": ("sparse_pgd", "sparse-PGD of its authors"),
+}
+
+
+def named(text: str) -> str:
+    """The text of an attack as code, its settings apart."""
+    return " ".join(f"`{part}`" for part in text.split(","))
+
+
+def place(row: Row) -> str:
+    return f"{NETWORKS[row['model']]}, n = {row['images']}"
+
+
+def answer() -> str:
+    """The short answer, in a list."""
+    run = of_run(BALANCED, SIGMA_ZERO)
+    ours, theirs, black_box = run[BALANCED], run[SIGMA_ZERO][""], of_run(BLACK_BOX)[BLACK_BOX]
+    rates = {speed: queries_per_second(black_box[speed]) for speed in SPEEDS}
+    small = {one["exact"]["model"]: one for one in with_all_speeds() if _is_pinprick(one)}
+    shares = {name: over(one["graphs"], one["exact"]) for name, one in small.items()}
+    lines = (
+        f"**Pinprick** on ResNet-18 with {ours['exact']['images']} images: `graphs` takes "
+        f"{over(ours['graphs'], ours['exact']):.2f} of the time of `exact`, `fast` "
+        f"{over(ours['fast'], ours['exact']):.2f}. `fast` finds "
+        f"{ours['fast']['elements'] / ours['exact']['elements']:.2f} times the elements.",
+        f"**Against σ-zero** of adv-lib with 1000 steps, in time: `exact` "
+        f"{over(ours['exact'], theirs):.2f}, `graphs` {over(ours['graphs'], theirs):.2f}, `fast` "
+        f"{over(ours['fast'], theirs):.2f}. Pinprick finds "
+        f"{ours['exact']['elements'] / theirs['elements']:.2f} times the elements.",
+        f"**Black-box attacks** gain less: Sparse-RS makes "
+        f"{rates['fast'] / rates['exact']:.2f} times the queries per second with `fast`, "
+        f"{rates['graphs'] / rates['exact']:.2f} with `graphs`.",
+        f"**Small and depthwise networks** gain little: with `graphs` Pinprick takes "
+        f"{shares['pinprick:mnist_cnn']:.2f} of the time of `exact` on the CNN for MNIST, "
+        f"{shares['efficientnet_lite0']:.2f} on EfficientNet-Lite0.",
+        f"**The first run** of a fresh process takes {first_over_later('exact'):.1f} times as "
+        "long as later ones.",
+    )
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _is_pinprick(by_speed: BySpeed) -> bool:
+    return bool(by_speed["exact"]["attack"].startswith("pinprick"))
+
+
+def attacks() -> str:
+    """Every attack at the three speeds."""
+    table = []
+    for by_speed in with_all_speeds():
+        exact, fast = by_speed["exact"], by_speed["fast"]
+        table.append(
+            (
+                place(exact),
+                named(exact["attack"]),
+                *(f"{by_speed[speed]['wall']:.2f}" for speed in SPEEDS),
+                f"{exact['wall'] / fast['wall']:.2f}",
+                " / ".join(_found(by_speed[speed]) for speed in SPEEDS),
+                " / ".join(f"{by_speed[speed]['peak_memory'] / 2**30:.1f}" for speed in SPEEDS),
+            )
+        )
+    columns = ("network", "attack", *(f"{speed}, s" for speed in SPEEDS), "exact / fast")
+    return markdown_table((*columns, "elements, or images fooled", "peak memory, GiB"), table)
+
+
+def _found(row: Row) -> str:
+    """Mean elements where all images are fooled, else the number of those that are."""
+    return f"{row['elements']:.2f}" if row["fooled"] == row["images"] else f"{row['fooled']} fooled"
+
+
+def peers() -> str:
+    """Other people's code beside ours with the same settings."""
+    table = []
+    for run, text in ((one, text) for one in runs().values() for text in one):
+        name, _, options = text.partition(",")
+        if name not in PEERS:
+            continue
+        own, title = PEERS[name]
+        ours, theirs = run.get(f"{own},{options}"), run[text][""]
+        if ours is None:
+            continue
+        table.append(
+            (
+                place(theirs),
+                f"{title}, {named(options)}",
+                f"{theirs['wall']:.2f}",
+                *(f"{ours[speed]['wall'] / theirs['wall']:.2f}" for speed in SPEEDS),
+                f"{_found(theirs)} / {_found(ours['exact'])}",
+            )
+        )
+    columns = ("network", "theirs", "theirs, s", *(f"ours, {speed}" for speed in SPEEDS))
+    return markdown_table((*columns, "found: theirs / ours, exact"), table)
+
+
+def passes() -> str:
+    """One pass at each speed."""
+    found: dict[tuple[str, int], dict[str, Row]] = {}
+    for row in rows_of("pass"):
+        found.setdefault((row["model"], row["images"]), {})[row["speed"]] = row
+    table = [
+        (
+            NETWORKS[model],
+            str(size),
+            *(_both(by_speed.get(speed)) for speed in (*SPEEDS, "bfloat16")),
+        )
+        for (model, size), by_speed in found.items()
+    ]
+    return markdown_table(("network", "batch", *SPEEDS, "bfloat16, not confirmed"), table)
+
+
+def _both(row: Row | None) -> str:
+    return "" if row is None else f"{row['both_ms']:.2f} ({row['forward_ms']:.2f})"
+
+
+def overhead() -> str:
+    """The time of Pinprick over its passes alone."""
+    table = [
+        (
+            place(row),
+            named(row["attack"]),
+            str(row["calls"]),
+            f"{row['mean_batch']:.0f}",
+            f"{row['seconds']:.2f}",
+            f"{row['bare_seconds']:.2f}",
+            f"{row['seconds'] / row['bare_seconds']:.2f}",
+        )
+        for row in rows_of("overhead")
+    ]
+    columns = ("network", "attack", "calls", "mean batch", "attack, s", "its passes alone, s")
+    return markdown_table((*columns, "ratio"), table)
+
+
+def first_call() -> str:
+    """The first run of a fresh process against the later ones."""
+    table = []
+    for speed in SPEEDS:
+        first, later = first_runs(speed)
+        if first:
+            table.append(
+                (
+                    speed,
+                    named(first["attack"]),
+                    f"{first['wall']:.2f}",
+                    f"{mean(row['wall'] for row in later):.2f}",
+                    f"{first_over_later(speed):.2f}",
+                    str(first["sizes"]),
+                )
+            )
+    columns = ("speed", "attack", "first run, s", "later runs, s", "ratio")
+    return markdown_table((*columns, "batch sizes that Python started"), table)
+
+
+def recording() -> str:
+    """Seconds of recording in the first run and in later ones."""
+    first, later = first_runs("graphs")
+    after = mean(row["recording_seconds"] for row in later)
+    return f"{first['recording_seconds']:.1f} s, in later ones {after:.1f} s"
+
+
+def cpu() -> str:
+    """Pinprick against σ-zero on a CPU, one photograph at a time."""
+    ours, theirs = on_cpu()
+    table = [
+        (
+            str(number + 1),
+            f"{cpu_seconds({skip: ours[skip]}):.0f}",
+            f"{cpu_seconds({skip: theirs[skip]}, 4):.0f}",
+            f"{ours[skip]['forwards']:.0f} + {ours[skip]['backwards']:.0f}",
+            f"{ours[skip]['elements']:.0f}",
+        )
+        for number, skip in enumerate(sorted(ours))
+    ]
+    sums = f"{cpu_seconds(ours):.0f}", f"{cpu_seconds(theirs, 4):.0f}"
+    table.append(("all", *sums, f"ratio {cpu_ratio():.2f}", ""))
+    columns = ("photograph", "Pinprick, s", "σ-zero, s", "passes of Pinprick, forward + backward")
+    return markdown_table((*columns, "elements"), table)
