@@ -9,7 +9,7 @@ import pytest
 from pinprick import ATTACKS
 from pinprick.attacks.build import all_settings
 from pinprick.attacks.papers import PAPERS, bibtex
-from pinprick.report.docs_tables import with_differences
+from pinprick.report.docs_tables import differences, with_differences
 from pinprick.settings import meanings_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -76,6 +76,14 @@ def test_a_page_without_differences_says_so() -> None:
     assert "old" not in made
     assert "None known." in made
     assert made.endswith("<!-- end of differences -->\n\nand more\n")
+
+
+def test_differences_are_wrapped_between_words() -> None:
+    card = ATTACKS["homotopy"].card
+    _, _, *lines = differences(card).splitlines()
+    assert 80 < max(map(len, lines)) <= 100
+    joined = "\n".join(lines).replace("\n  ", " ")
+    assert joined.splitlines() == [f"- {sentence}" for sentence in card.differences]
 
 
 def test_our_own_attacks_have_no_paper_to_differ_from() -> None:

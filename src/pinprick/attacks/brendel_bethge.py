@@ -66,17 +66,15 @@ class BrendelBethge(Attack):
         starts=True,
         paper="arXiv:1907.01003",
         differences=(
-            "Without a start of the caller's, signed gradient steps find one, also for targets; "
-            "Foolbox draws noise, and brings it to the boundary by bisection.",
-            "The first radius is a share of the diagonal of the box, for each image. Foolbox "
-            "multiplies it by the number of elements of the whole batch, so its results depend "
-            "on the batch size.",
-            "The linearised margin is bounded, not fixed: a step may lead farther beyond the "
-            "boundary where that takes no more changes.",
-            "The step is found by two nested bisections of its Lagrangian; Foolbox uses a closed "
-            "form where the radius does not matter, and else the Nelder-Mead method.",
-            "An element is changed if it differs at all; Foolbox does not count changes up to "
-            "1e-4.",
+            "Without a given start, signed gradient steps find one, for targets too. Foolbox "
+            "draws noise and bisects to the boundary.",
+            "The first radius is a share of the box's diagonal. Foolbox multiplies it by the "
+            "elements of the batch, so its results depend on the batch size.",
+            "The linearised margin is an upper bound. A step may go farther beyond the "
+            "boundary if that needs no more changes.",
+            "Two nested bisections of the Lagrangian give the step. Foolbox uses a closed form "
+            "or the Nelder-Mead method.",
+            "Every element that differs counts as changed. Foolbox ignores changes up to 1e-4.",
             '`unit="pixels"` is ours.',
         ),
     )

@@ -74,16 +74,16 @@ class BruSLe(Attack):
         paper="arXiv:2404.05311",
         revision=2,
         differences=(
-            "An image that never fools keeps its best mask; the authors' code gives back the "
-            "last one tried.",
-            "The random masks may fool, too, and lie where `s` differs from `x`, so that no "
-            "pixel is wasted.",
-            "No query is made beyond the limit.",
-            "The margin is that of the logits, with the best of the other classes: that of "
-            "probabilities is 1 for all masks where the model is sure.",
-            "Any number of channels and any height and width will do.",
-            'The mask of allowed places and `k="smallest"` are ours; there `s` stays, and the '
-            "random masks are parts of the sparsest found so far.",
+            "If no mask fools, the best mask is returned. The authors' code returns the last one.",
+            "The random masks at the start may fool too. They only use pixels where `s` "
+            "differs from `x`.",
+            "The limit of queries is strict.",
+            "The margin is that of the logits. The margin of probabilities is 1 for all masks "
+            "if the model is confident.",
+            "Images may have any number of channels and any size.",
+            "The mask of allowed pixels is ours.",
+            '`k="smallest"` is ours. It uses one `s` for all `k` and draws random masks from '
+            "the sparsest mask found so far.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

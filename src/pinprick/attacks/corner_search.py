@@ -62,18 +62,16 @@ class CornerSearch(Attack):
         random=True,
         paper="arXiv:1909.05040",
         differences=(
-            "Of a block of 64 sets the sparsest that fools is kept; the authors' code takes the "
-            "first.",
-            "Where there are more than `singles` jumps, as in large images, so many are drawn "
-            "at random.",
-            "Two jumps at one pixel count as the first of them, and jumps that change nothing "
-            "are not queried.",
-            "There is a ranking for each of the `rivals` most likely classes, of any number of "
-            "classes; the authors' code knows ten.",
-            "The targeted form is ours, by the margin of each rival over the target.",
-            "Both ends of the sigma-map are taken from the clean pixel; in the authors' code "
-            "the second jump starts where the first ended, and sets add what single jumps "
-            "multiplied.",
+            "Of each block of 64 sets, the sparsest that fools is returned. The authors' code "
+            "returns the first.",
+            "If there are more than `singles` jumps, a random choice of them is tried.",
+            "Of two jumps at one pixel, the first counts. Jumps that change nothing are not "
+            "queried.",
+            "Each of the `rivals` most likely classes has a ranking, for any number of "
+            "classes. The authors' code is for ten classes.",
+            "The targeted form is ours. It ranks by the margin of each rival over the target.",
+            "Both ends of the σ-map start from the clean pixel. In the authors' code the "
+            "second jump starts where the first ended.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -70,14 +70,13 @@ class CWL0(Attack):
         masked=True,
         paper="arXiv:1608.04644",
         differences=(
-            "Values changed by less than 0.0001 are put back before the model is asked, so that "
-            "what is counted is what was judged; the authors' code counts them as unchanged but "
-            "leaves them in.",
-            "Every image on the way is judged, and the sparsest that fooled is kept.",
-            "The distance is to the image itself.",
-            "An untargeted goal is treated like a targeted one, by the margin.",
-            "`share` and `halve` are ours: they make rounds larger, and take back those that "
-            "were too large.",
+            "Changes below 0.0001 are removed before the query, so the counted image is the "
+            "queried one. The authors' code only leaves them out of the count.",
+            "Every image on the way is tested, and the sparsest that fools is returned.",
+            "The distance is to the clean image itself.",
+            "Untargeted goals use the margin, as targeted ones do.",
+            "`share` and `halve` are ours. They enlarge the rounds and retry those that were "
+            "too large.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

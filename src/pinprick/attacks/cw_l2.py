@@ -53,13 +53,13 @@ class CWL2(Attack):
         masked=True,
         paper="arXiv:1608.04644",
         differences=(
-            "The distance is to the image itself; in the authors' code it is to what tanh and "
-            "back leave of it, up to a millionth away.",
-            "Values that may not change are left out of `u`.",
-            "The hinge pushes at a tie, too.",
-            "With ten searches or more, the authors' code uses the last one to try the largest "
-            "working `c` again; here it goes on halving.",
-            "Images that stand still leave one by one, not the batch as a whole.",
+            "The distance is to the clean image. The authors' code measures to the image after "
+            "tanh and back, up to 1e-6 away.",
+            "Elements outside the mask are not part of `u`.",
+            "The hinge has a gradient at a tie too.",
+            "The bisection of `c` goes on to the last search. From ten searches on, the "
+            "authors' code repeats the largest `c` in the last one.",
+            "Converged images leave one by one. In the authors' code the whole batch stops.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

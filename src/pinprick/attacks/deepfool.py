@@ -48,13 +48,12 @@ class DeepFool(Attack):
         masked=True,
         paper="arXiv:1511.04599",
         differences=(
-            "The image stays in [0, 1] and in the mask; the authors work without a box, in "
-            "normalised space. Values at the edge of the box that would leave it are taken out "
-            "of `w`.",
-            "Where no value can move, the image is given up and stays clean.",
-            "The length 1e-4 on top of each step is that of the authors' code.",
-            "The label left is the true one, which is the predicted one for every image that "
-            "reaches an attack.",
+            "The image stays in [0, 1] and in the mask. The authors work in normalised space "
+            "without a box.",
+            "Elements at the edge of the box that would leave it are removed from `w`.",
+            "If no element can move, the clean image is returned.",
+            "Each step is 1e-4 longer than in the paper, as in the authors' code.",
+            "The label is the true one, which equals the prediction for every attacked image.",
         ),
     )
 

@@ -50,12 +50,12 @@ class DIFGSM(Attack):
         random=True,
         paper="arXiv:1803.06978",
         differences=(
-            "By default the image shrinks inside its own size, which suits every network. "
-            '`resize="enlarge"` is the paper\'s and needs a network that takes larger images.',
-            "Each image draws its own view; the authors draw one per batch.",
-            "Offsets run over every place that the image fits in; the authors' never reach the "
-            "last.",
-            "Both sides of an image that is not square shrink by one draw.",
+            "By default the image shrinks within its own size, which every network accepts. "
+            '`resize="enlarge"` is the paper\'s.',
+            "Each image draws its own view. The authors draw one per batch.",
+            "Offsets cover every position where the image fits. The authors' offsets never "
+            "reach the last.",
+            "Both sides of a non-square image shrink by one draw.",
         ),
     )
 

@@ -65,15 +65,15 @@ class FMN(Attack):
         masked=True,
         paper="arXiv:2102.12827",
         differences=(
-            "Until an image fools, its radius is 0.001 longer than the paper says: a linear "
-            "model would be led onto the boundary and never across.",
-            "No radius is larger than the box needs.",
-            "Elements that may not change get no gradient.",
-            "The l0 projection keeps exactly `eps` elements, of equal ones the first; published "
-            "code keeps `eps + 1`, or everything at `eps = 0`.",
-            "The update is worked out in single precision at least.",
-            '`unit="pixels"` is ours: the l0 projection keeps the pixels with the largest l2 norm '
-            "over the channels.",
+            "Until an image fools, its radius is 0.001 longer. Otherwise a linear model leads "
+            "onto the boundary and never across.",
+            "The radius is at most what the box needs.",
+            "Elements outside the mask have no gradient.",
+            "The l0 projection keeps exactly `eps` elements, the first of equal ones. "
+            "Published code keeps `eps + 1`, or everything at `eps = 0`.",
+            "The update is computed in float32 or better.",
+            '`unit="pixels"` is ours. It keeps the pixels with the largest l2 norm over the '
+            "channels.",
         ),
     )
 

@@ -61,19 +61,19 @@ class GreedyFool(Attack):
         paper="arXiv:2010.13773",
         revision=3,
         differences=(
-            "The paper's distortion map comes from a network trained on ImageNet; a formula "
-            "stands in for it. An image without structure has weight 1 everywhere.",
-            "The weight is averaged over 3 x 3 pixels; the authors' code averages along the "
-            "rows of the flattened image, across their ends.",
-            "The scales of the second stage are tenths of `eps`, then 1.25, 1.6, 2, 3 and 5 times "
-            "`eps`, clipped. The authors' are multiples of `eps / 10` in whole levels of the 8-bit "
-            "grid, from 0 to about 1.08 times `eps`.",
-            "Two changed pixels may become one; the authors' code leaves them.",
-            "Targets come with the margin of the goal; the paper describes them, the published "
-            "code leaves them out.",
-            "The label left is that of the goal.",
-            "An image that nothing moves any more is given up.",
-            "The variant for transfer, which goes on to a margin, is left out.",
+            "A formula replaces the distortion map, which in the paper is a network trained on "
+            "ImageNet. Images without structure have weight 1 everywhere.",
+            "The weight is averaged over 3 x 3 pixels. The authors' code averages along the "
+            "flattened rows, across their ends.",
+            "The scales of the second stage are tenths of `eps`, then 1.25, 1.6, 2, 3 and 5 "
+            "times `eps`, clipped. The authors' are 8-bit multiples of `eps / 10` up to about "
+            "1.08 `eps`.",
+            "Two changed pixels may become one. The authors' code stops at two.",
+            "Targets use the margin of the goal. The paper describes them, and the published "
+            "code omits them.",
+            "The label is that of the goal.",
+            "An image is given up once no pixel can move.",
+            "The variant for transfer is not included.",
         ),
     )
 

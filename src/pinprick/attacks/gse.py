@@ -80,17 +80,18 @@ class GSE(Attack):
         masked=True,
         paper="arXiv:2311.17434",
         differences=(
-            "One forward pass per step, whose logits also tell whether the image fools; the "
-            "authors' code makes a second one. All searches share the gradient at the clean image.",
-            "The first weight has a closed form; the authors bisect for it.",
-            "The root of the proximal step is found by Newton's method, which rounds alike in "
-            "every batch; the authors use its trigonometric form.",
-            "Settings are for pixel values from 0 to 1. The authors' values are for -1 to 1: their "
-            "step is 4 times as long, and their `mu` a quarter.",
-            "`stretch` is ours: an image never fooled gets longer steps and a smaller `mu` "
-            "after every search. The authors' code has steps ten times as long in the last two.",
-            "Of images with equally few windows, the one of fewest pixels is kept; the authors "
-            "keep the first.",
+            "Each step has one forward pass, which also tests the image. The authors' code has "
+            "two. All searches share the clean gradient.",
+            "The first weight has a closed form. The authors bisect for it.",
+            "Newton's method finds the root of the proximal step and rounds alike in every "
+            "batch. The authors use the trigonometric form.",
+            "Settings are for pixel values from 0 to 1. The authors' are for -1 to 1: a step 4 "
+            "times as long, and a quarter of `mu`.",
+            "`stretch` is ours: an image that never fooled gets longer steps and a smaller "
+            "`mu` after each search. The authors' code takes ten times longer steps in the "
+            "last two searches.",
+            "Of images with equally few windows, the one with the fewest pixels is kept. The "
+            "authors keep the first.",
             '`keep="pixels"` is ours.',
         ),
     )

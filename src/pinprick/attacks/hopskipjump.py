@@ -63,16 +63,15 @@ class HopSkipJump(Attack):
         starts=True,
         paper="arXiv:1904.02144",
         differences=(
-            "The nearest image seen is given back, not the last.",
-            "Nothing is finer than the images' own numbers: bisections and halvings end there, "
-            "and delta is no smaller than twice their spacing. In single precision the authors' "
-            "tolerance for l-infinity cannot be met.",
-            "Noise goes to the boundary at once, without the blending before it, which is on "
-            "the same line in l2.",
-            "Every other try at a start is salt and pepper: to some models all uniform noise is "
-            "of one class.",
-            "What is left of the queries at the end goes to a last, shorter estimate.",
-            "The mask of allowed places is ours.",
+            "The nearest image seen is returned, not the last.",
+            "Bisections, halvings and delta stop at the precision of the images. In float32 "
+            "the authors' tolerance for l-infinity cannot be met.",
+            "Noise goes to the boundary directly. The authors blend it first, which is the "
+            "same line in l2.",
+            "Every second start is salt and pepper, because some models give all uniform noise "
+            "one class.",
+            "The remaining queries at the end go to a last, shorter estimate.",
+            "The mask of allowed pixels is ours.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"quick": {"queries": 1000}}

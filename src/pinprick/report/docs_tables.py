@@ -1,6 +1,7 @@
 """The cards of the attacks in Markdown: a table, and the differences from their papers."""
 
 import re
+from textwrap import fill
 from typing import get_args
 
 from pinprick.attacks import ATTACKS
@@ -10,6 +11,7 @@ from pinprick.report.docs_measured import markdown_table
 from pinprick.settings import types_of
 
 _COLUMNS = ("name", "attack", "keeps small", "kind", "targets", "passes at most", "paper")
+_WIDTH = 100  # characters of a line of prose
 _SECTION = re.compile(r"(?<=<!-- differences -->\n).*?(?=<!-- end of differences -->)", re.DOTALL)
 
 
@@ -60,7 +62,14 @@ def with_differences(page: str, card: Card) -> str:
 
 
 def differences(card: Card) -> str:
-    head = "**Differences from the paper and its authors' code.**"
+    head = "## Differences from the paper and its authors' code"
     if not card.differences:
-        return f"{head} None known."
-    return "\n".join((head, "", *(f"- {sentence}" for sentence in card.differences)))
+        return f"{head}\n\nNone known."
+    return "\n".join((head, "", *map(_item, card.differences)))
+
+
+def _item(text: str) -> str:
+    """A point of a list, wrapped between words."""
+    return fill(
+        f"- {text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )

@@ -63,17 +63,16 @@ class EGSTSSA(Attack):
         masked=True,
         paper="CVPR 2024",
         differences=(
-            "The change of an element is rounded to 8-bit levels, so that an image has the same "
-            "result in any batch and as a PNG.",
-            "Images whose sides are no multiple of 4 lose the last rows and columns of the "
-            "generator's output. The authors' code cuts the first row, which shifts the output by "
-            "one pixel.",
-            "Success of a targeted generator means that the target is reached. The authors' code "
+            "Changes are rounded to 8-bit levels. So results do not depend on the batch and "
+            "survive saving as PNG.",
+            "If a side is not a multiple of 4, the last rows and columns of the generator's "
+            "output are cut. The authors' code cuts the first row, which shifts the output.",
+            "A targeted generator succeeds when the target is reached. The authors' code "
             "compares with the clean prediction.",
-            "Training finds the weight of the sparsity loss by itself, so that the mask has the "
-            "wanted share of the pixels.",
-            "The authors have no networks for images of 32 pixels; two residual blocks and blocks "
-            "of 4 x 4 pixels are our choice there.",
+            "Training adapts the weight of the sparsity loss until the mask has the wanted "
+            "share of pixels.",
+            "The authors have no networks for images of 32 pixels. Two residual blocks and 4 x "
+            "4 blocks are our choice.",
         ),
     )
 

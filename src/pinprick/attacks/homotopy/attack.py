@@ -71,35 +71,34 @@ class Homotopy(Attack):
         paper="arXiv:2106.06027",
         revision=2,
         differences=(
-            "The momentum is that of Li and Lin; in the authors' code its weight is never "
-            "brought up to date, so that it points backwards.",
-            "The running bound C of accepted steps is that of Li and Lin; the authors' code "
-            "updates it with the new q in place of the old.",
-            "Lambda starts just below the value at which the first element wakes up, in closed "
-            "form, and skips values under which nothing would move. The authors' code finds its "
-            "start by thousands of trials, above that value; a step of 1e5, put in where "
-            "nothing has moved, then starts the attack by accident.",
-            "The largest step is 20 `eps` over the steepest gradient: a quarter of that after a "
-            "round that moved nothing, twice as long after one that did. Once it is at its "
-            "shortest, 0.05 `eps`, and nothing moves, one element joins without a test of the "
-            "price.",
-            "A proximal step is halved at most five times; the authors' code multiplies it by "
+            "The momentum follows Li and Lin. The authors' code never updates its weight, so "
+            "the momentum points backwards.",
+            "The running bound C of accepted steps follows Li and Lin. The authors' code "
+            "updates it with the new q instead of the old.",
+            "Lambda starts in closed form just below the value at which the first element "
+            "changes. It skips values at which nothing would change.",
+            "The authors' code finds its first lambda by thousands of trials. It starts above "
+            "that value, and an artificial step of 1e5 makes the first change.",
+            "The largest step is 20 `eps` over the steepest gradient. It is quartered after a "
+            "round without change and doubled after one with change.",
+            "At the shortest step, 0.05 `eps`, one element joins without a test of the price "
+            "if nothing else changes.",
+            "A proximal step is halved at most five times. The authors' code multiplies it by "
             "0.8 up to 1000 times.",
-            "A test of how much F falls takes a tenth over the largest step as its constant; "
-            "the authors' is 0.3, whatever the size of the loss.",
-            "Where too many elements would join, those of largest gain do; the authors' code "
-            "cuts by size.",
-            "The refinement takes normalised gradient steps on the loss alone, at most "
-            "`refine_steps` of them. The authors' adds an l-infinity term, and takes 200 to "
-            "1200 steps.",
-            "After a refinement a twentieth of `growth` may join in the next round; in the "
-            "authors' code 10 elements of 200.",
-            "An element at the end of the box counts as at the end of its room; in the authors' "
-            "code only the ball does.",
-            "The final shrinking is a bisection, for images that fool; the authors' takes up to "
-            "40,000 steps of 1e-3, also where the image was given up.",
-            "An image is given up after `rounds` values of lambda; the authors' code gives up "
-            "once 95 % of the elements are used.",
+            "The sufficient decrease of F is a tenth over the largest step. The authors' "
+            "constant is 0.3, whatever the size of the loss.",
+            "If too many elements would join, those of largest gain do. The authors' code "
+            "chooses by size.",
+            "The refinement takes at most `refine_steps` normalised gradient steps on the loss "
+            "alone. The authors' adds an l-infinity term and takes 200 to 1200 steps.",
+            "After a refinement at most a twentieth of `growth` joins in the next round. In "
+            "the authors' code it is 10 elements of 200.",
+            "An element at the end of the box counts as at the end of its range. In the "
+            "authors' code only the ball counts.",
+            "A bisection shrinks the final change of images that fool. The authors' code takes "
+            "up to 40,000 steps of 1e-3, for failures too.",
+            "An image is given up after `rounds` values of lambda. The authors' code gives up "
+            "at 95 % of the elements.",
             "Defaults are for small images and the whole box: `eps` 1 (paper 0.05), `steps` 30 "
             "(100), `growth` 5 (200).",
         ),
