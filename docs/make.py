@@ -1,7 +1,7 @@
 """Makes again what the pages hold of the program's own making; ``scripts/docs`` runs it.
 
 The table of attacks comes from the cards, and so does where each differs from its paper. The
-reference of the page on Python comes from docstrings. The pictures are figures as ``pinprick
+reference of results and public names comes from docstrings. The pictures are figures as ``pinprick
 attack`` and ``pinprick explain`` write them, of the rocket of the demo, by the default attack on
 the embedded model; those of the explanation are made smaller, since a page need not be heavy. The
 curves are what the page on metrics draws. Measured values and plots come from rows by
@@ -28,7 +28,7 @@ from pinprick.report.docs_tables import attack_table, with_differences
 
 ROOT = Path(__file__).parent.parent
 METHODS = ROOT / "docs" / "methods" / "README.md"
-PYTHON = ROOT / "docs" / "how_to" / "own_model.md"
+RESULT = ROOT / "docs" / "reference" / "result.md"
 IMAGES = ROOT / "docs" / "images"
 _WIDE = 900  # pixels of a picture on a page
 TABLE = re.compile(r"(?<=<!-- table of attacks -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
@@ -51,11 +51,11 @@ def make_differences() -> None:
 
 
 def make_reference() -> None:
-    """Put what the docstrings say into the page on Python."""
+    """Put what the docstrings say into the page on results."""
     reference = python_reference(pinprick._HOME)
-    text, found = REFERENCE.subn(lambda _: f"{reference}\n", PYTHON.read_text(encoding="utf-8"))
-    assert found == 1, "docs/how_to/own_model.md has lost the marks around its reference"
-    PYTHON.write_text(text, encoding="utf-8")
+    text, found = REFERENCE.subn(lambda _: f"{reference}\n", RESULT.read_text(encoding="utf-8"))
+    assert found == 1, f"{RESULT} has lost the marks around its reference"
+    RESULT.write_text(text, encoding="utf-8")
 
 
 def make_measured() -> None:

@@ -51,7 +51,7 @@ class BatchRows:
 
     @classmethod
     def join(cls: type[Same], parts: Sequence[Same]) -> Same:
-        """The rows of all parts, in order; what is None in any part is None.
+        """The rows of all parts, in order; a field that is None in one part is None.
 
         What all images share comes from the first part.
         """
@@ -64,13 +64,13 @@ class BatchRows:
         return parts[0]._with(joined)
 
     def attributes(self) -> dict[str, Any]:
-        """What the object holds, without what was computed from it."""
+        """The fields by name, without computed values."""
         kind: Any = type(self)
         names, stored = _field_names(kind), vars(self)
         return stored.copy() if names is None else {name: stored[name] for name in names}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Its own tensors by name."""
+        """The fields that are tensors, by name."""
         found = self.attributes().items()
         return {name: value for name, value in found if isinstance(value, Tensor)}
 

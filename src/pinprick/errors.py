@@ -2,10 +2,10 @@
 
 * PinprickError
   - BadInput      images, labels or options that do not fit together
-  - UnknownName   a name that no table holds
+  - UnknownName   an unknown attack, model, dataset, ...
   - MissingExtra  a package that an optional part needs
-  - OverBudget    an attack asked the model more often than it may
-  - NoAnswer      a remote model that keeps failing
+  - OverBudget    an attack used more passes than its limits allow
+  - NoAnswer      a remote model failed, and all retries too
   - Stopped       a run that was stopped by Ctrl-C or SIGTERM
 """
 
@@ -27,16 +27,16 @@ class BadInput(PinprickError):
 
 
 class OverBudget(PinprickError):
-    """An attack asked the model more often than it may."""
+    """An attack used more passes than its limits allow."""
 
 
 class NoAnswer(PinprickError):
-    """A remote model that keeps failing, however often it is asked.
+    """A remote model failed, and all retries failed too.
 
     Attributes:
-        logits: What it did answer, a row for each image it was asked about, NaN where there is no
+        logits: What it did answer, one row per image of the query, NaN where there is no
             answer; None where that is not known.
-        reasons: Why there is none, by the place of the image in the question.
+        reasons: Why there is none, by the index of the image in the query.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Stopped(PinprickError):
 
 
 class UnknownName(PinprickError):
-    """A name that no table holds; the message offers the nearest ones."""
+    """An unknown name; the message offers the nearest ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known, name = sorted(known), name[:_LONGEST]

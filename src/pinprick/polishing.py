@@ -31,7 +31,7 @@ def polish(
     unit: Unit = "elements",
     max_forwards: int | None = None,
 ) -> AttackResult:
-    """``result`` with as few changed units as putting units back can reach.
+    """Restore the clean value of every changed unit that the result does not need.
 
     ``unsettled`` of the new result is an upper bound on the units that could still be removed.
     Without gradients, units are tried in the order of the size of their change, which takes more

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Failure(StrEnum):
-    """Why an attack failed on an image; the value is the sentence that people read."""
+    """Why an attack failed on an image; the value is the sentence that is shown."""
 
     NOTHING_MAY_CHANGE = "nothing may change: allowed is False everywhere"
     NOT_FINITE = "the model's logits are not finite"
@@ -102,32 +102,31 @@ class AttackResult(BatchRows):
         out_of_time: Images that were refused passes, or never attacked, after the time limit.
         ids: The number of each image; its random stream depends on it.
         batch_size: The size of the batch that each image was attacked in.
-        remarks: Why an image failed, in words; empty text otherwise. A ``Failure``, or what a
-            remote model said. ``failures`` gives the reason to compare with.
-        seconds: Time the attack took for all images together; of ``result[rows]``, the
-            share of these images.
+        remarks: Why each image failed: the text of a ``Failure``, or the error of a remote model.
+            Empty where it did not fail.
+        seconds: Time of the attack for all images together. ``result[rows]`` has the share of these
+            images.
         peak_memory: Peak GPU memory in bytes; None on a CPU.
-        speed: The ``speed`` of the run, a ``remark`` where it could not be kept, the number of
-            ``recordings``, the ``recording_seconds`` that they took, and ``confirmations``, the
-            number of candidates that were queried again in float32, which ``forwards`` leaves out;
-            None for exact.
-        sent: What was sent to a remote model, by the attack and the referee together, under the
-            names of ``pinprick.scores.service.Sent``; None for any other model.
+        speed: How the model was queried: ``speed``, a ``remark`` where that was not possible,
+            ``recordings`` and ``recording_seconds``. ``confirmations`` counts candidates that were
+            queried again in float32, which ``forwards`` does not count. None for "exact".
+        sent: What the attack and the referee sent to a remote model, under the names of
+            ``pinprick.scores.service.Sent``. None for any other model.
         generator_forwards: Forward passes per image through a network of the attack's own, not
-            included in ``forwards``; None where the attack has none.
+            included in ``forwards``. None where the attack has no such network.
         stages: Passes per stage, by name, where the attack has several.
         found_by: The stage that found the best image; empty text otherwise.
-        start: Passes of the attack that the start came from, not included in ``forwards`` and
-            ``backwards``; None where the attack began at the clean images.
+        start: Passes of the attack that made the start, not included in ``forwards`` and
+            ``backwards``. None where the attack began at the clean images.
         trace: The best so far of each image against its passes; None unless requested.
         unsettled: Upper bound on the number of changed units that could still be removed, per
             polished image. 0 once polishing has finished, -1 where there was nothing to polish.
             None if the result was not polished.
         noise: How far the margin of each image may change with the batch it is in, in logits; 0 for
-            exact models. None where it was not measured: remote models, models of labels alone.
+            exact models. None where it was not measured, as for remote models.
         attack: Name and settings of the attack.
         model: Name of the model.
-        model_from: What loads the model, as ``--model`` takes it; empty text if that is not known.
+        model_from: The name that ``load_model`` takes; empty text if that is not known.
         seed: The seed of the random streams.
         complete: False where the run was stopped before all of its images were attacked.
     """
@@ -193,7 +192,7 @@ class AttackResult(BatchRows):
 
     @once
     def wrong(self) -> Mask:
-        """The clean image is misclassified; without an answer it is neither correct nor wrong."""
+        """The clean image has finite logits and is misclassified."""
         return ~self.correct & self.clean_logits.isfinite().all(dim=1)
 
     @once
@@ -203,7 +202,7 @@ class AttackResult(BatchRows):
 
     @once
     def within_noise(self) -> Mask:
-        """The margin is so small that another batch size may decide otherwise."""
+        """The margin is so small that another batch size may change the prediction."""
         margin = self.goal.margin(self.adversarial_logits.double())
         noise = torch.zeros_like(margin) if self.noise is None else self.noise
         return (margin.abs() <= noise) & (noise > 0)
@@ -239,7 +238,7 @@ class AttackResult(BatchRows):
     def robust_accuracy(
         self, budgets: int | Sequence[int], unit: Unit = "pixels"
     ) -> float | list[float]:
-        """Share of images that stay correct when at most so many units change.
+        """Share of images that stay correct when at most ``budgets`` units change.
 
         An image without finite clean logits, as where a remote model failed, is not correct.
 
@@ -367,7 +366,7 @@ class AttackResult(BatchRows):
         write_csv(flat_rows(self, model), path)
 
     def save_pngs(self, folder: str | Path) -> list[Path]:
-        """Write every adversarial image to ``folder`` as a PNG, and a list of them, images.csv.
+        """Write every adversarial image to ``folder`` as a PNG, and the list images.csv.
 
         A PNG holds 8-bit values, and some images fool only before they are rounded. The column
         ``fools`` of the list is True for images that fool as they are in the file. Files are called

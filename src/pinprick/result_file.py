@@ -45,7 +45,7 @@ _NOT_OURS = (
 
 
 def save_result(result: AttackResult, path: str | Path) -> None:
-    """Write ``result`` to ``path``, aside first and then renamed, so never half a file."""
+    """Write ``result`` to ``path``, without loss; a file is written whole or not at all."""
     path = Path(path)
     tensors = result.tensors() | result.goal.tensors()
     parts: dict[str, BatchRows | None] = {_START: result.start, _TRACE: result.trace}

@@ -79,31 +79,32 @@ def run_attack(
         attack: The attack, with its settings.
         model: A ``Classifier``, or any network or function from images in [0, 1] to logits.
         images: Images in [0, 1], on any device; the result is on the same device. Or a DataLoader,
-            or any iterable of batches (images, labels), which is read once, batch by batch. Or a
-            ``Dataset``, whose labels go by the names of the classes, as with ``for_model``.
+            or any iterable of batches (images, labels), which is read once. Or a ``Dataset``, whose
+            labels are matched to the model by the names of the classes.
         labels: The true class of each image; None where ``images`` brings its labels.
         targets: The class to reach, per image; None for an untargeted attack.
-        allowed: Where values may change, True or False: (height, width) for all images,
-            (batch, 1, height, width) per image, or (batch, channel, height, width) per image and
-            channel. A batch of 1 is for all images.
+        allowed: Where values may change, as True or False. Its shape is (height, width) for all
+            images, (batch, 1, height, width) for pixels of each image, or (batch, channel, height,
+            width) for elements of each image. A batch of 1 applies to all images.
         seed: Seed of the random streams; the same seed gives the same images.
-        ids: A number per image, on which its random stream depends; 0, 1, 2, … by default.
+        ids: A number per image, which chooses its random stream; 0, 1, 2, … by default.
         batch_size: Images per batch; chosen from their size by default.
         max_forwards: Most forward passes per image.
         max_backwards: Most backward passes per image.
         max_passes: Most forward and backward passes per image, added up.
-        max_seconds: Most seconds of the attack for all images together, as in ``seconds`` of the
-            result. Images under attack then keep the best so far; those of later batches stay
-            clean; both are ``out_of_time``. Results then depend on the speed of the machine.
-        start: The result of an attack on another model for the same images, to begin there; its
-            passes are listed apart. Or one image per image, such as one of the target class.
+        max_seconds: Most seconds of the attack for all images together. Then images under attack
+            get their best so far, and images of later batches stay clean; all of these are
+            ``out_of_time``. Results depend on the speed of the machine.
+        start: Where to begin: the result of an attack on another model for the same images, whose
+            passes are counted separately. Or a tensor with one start per image, such as an image
+            of the target class.
         trace: Whether to record the best so far of each image against its passes.
-        folder: A folder to save each finished batch in. The same call after a stop reads these and
-            attacks the rest, with the same result. A call with other arguments is refused.
-        speed: How the model is queried on a GPU: "exact", or as recorded passes, "graphs" in the
-            same arithmetic, "fast" in bfloat16 with results judged in float32. ``speed`` of the
-            result says where that was not possible. Several calls share recordings where they get
-            the same ``ModelPasses``.
+        folder: A folder to save each finished batch in. The same call after a stop loads these,
+            attacks the rest and gives the same result. A call with other arguments is refused.
+        speed: How the model is queried on a GPU. "exact" is plain. "graphs" replays recorded
+            passes in the same arithmetic. "fast" searches in bfloat16 and judges in float32.
+            ``speed`` of the result says where that was not possible. Calls that get the same
+            ``ModelPasses`` share their recordings.
         progress: Whether to show a progress bar: on stderr, or in the output of a notebook.
     """
     batches = attack_batches(
@@ -153,7 +154,7 @@ def attack_batches(
     speed: Speed | ModelPasses = "exact",
     watch: Watch | None = None,
 ) -> Iterator[AttackResult]:
-    """One result per batch, as each is done; arguments as for ``run_attack``.
+    """Yield one result per finished batch; arguments as for ``run_attack``.
 
     All input is checked before the first batch is attacked. Batches of an iterable are checked one
     by one; a batch of more than ``batch_size`` images gives several results. A batch that does not

@@ -96,7 +96,7 @@ def setting(
     below: Number | None = None,
     hint: str = "",
 ) -> Any:
-    """A field of a dataclass whose numbers keep to these ``Bounds``; of a tuple, each of them."""
+    """A dataclass field whose number, or every number of its tuple, must lie in this range."""
     bounds = Bounds(least=least, above=above, most=most, below=below, hint=hint)
     return field(default=default, metadata={"bounds": bounds})
 

@@ -69,7 +69,7 @@ def fast_threads(
     count: int | None = None,
     batch_size: int | None = None,
 ) -> Iterator[Threads]:
-    """Work with the number of CPU threads that suits the model; as it was before at the end.
+    """Use the fastest number of CPU threads for a model, and restore the former one at the end.
 
     Args:
         model: The model.

@@ -12,7 +12,7 @@ from pinprick.trace import Passes
 
 
 def best_of(results: Results, unit: Unit = "pixels") -> AttackResult:
-    """The best run per image, as ``auto`` has it: the one that fooled with the fewest units.
+    """Per image, the run that fooled with the fewest units.
 
     Passes and seconds are those of all runs together, since all of them were spent. ``stages`` has
     the passes of each run, and ``found_by`` the run that was best: the first one of those alike,

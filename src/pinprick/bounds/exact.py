@@ -53,7 +53,7 @@ def prove(
     allowed: Any = None,
     seconds: float = 60.0,
 ) -> Proof:
-    """The fewest units that fool the network, or bounds on them, for each image of a result.
+    """Bounds on the fewest units that fool the network, per image; equal where proved optimal.
 
     Needs SciPy (extra ``bounds``). The network is an ``nn.Sequential`` of affine layers and ReLUs,
     with at most 1024 ReLUs and images of at most 4096 elements. The better the attack, the faster

@@ -47,7 +47,7 @@ _ROUNDING = 1e-9  # more than the quantiles of scipy are off
 
 @dataclass(frozen=True, eq=False)
 class SmoothedCertificate(BatchRows):
-    """What holds for the smoothed classifier, per image with probability ``1 - alpha``.
+    """Certified radii of the smoothed classifier, each with probability ``1 - alpha``.
 
     Attributes:
         labels: The right classes.

@@ -27,7 +27,7 @@ _LOAD_PATH = {"folder": folder.load, "csv": csv_file.load, "tensors": tensors.lo
 def load_data(
     name: str, *, root: str | Path | None = None, split: str = "test", download: bool = False
 ) -> Dataset:
-    """The set called ``name``: labelled images in [0, 1] in an order that never changes.
+    """The dataset ``name``: labelled images in [0, 1], always in the same order.
 
     Args:
         name: ``mnist``, ``fashion_mnist``, ``cifar10``, ``cifar100``, ``imagenet``,

@@ -27,7 +27,7 @@ GAUGES: tuple[Gauge, ...] = ("centred", "log_probabilities", "raw")
 
 
 def rivals(result: AttackResult) -> Labels:
-    """The class that each image is led to, never the true one.
+    """The class that competes with the label, per image.
 
     It is the target of a targeted attack, else the prediction for the adversarial image. If that is
     the true class because the attack failed, it is the class with the next largest logit.

@@ -16,7 +16,7 @@ _DASHES = ("-", "--", "-.", ":")
 
 
 def plot_curves(results: Results, unit: Unit = "pixels") -> Figure:
-    """The share of images that stay correct when at most so many units change, per attack.
+    """Draw robust accuracy against the number of units that may change, per attack.
 
     The band is the 95 % Wilson interval at each budget. Of several seeds the mean is drawn.
     ``figure.savefig("curves.png")`` writes the figure.

@@ -1,19 +1,20 @@
 """The reference for Python, made from docstrings: arguments, a result, public names."""
 
 import inspect
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
-from pinprick.result import AttackResult
+from pinprick.result import AttackResult, Failure
 from pinprick.settings import meanings_of, read_section
 
 CONSTANTS = {"ATTACKS": "The attacks that come with the package, by name."}
 
 
 def python_reference(homes: Mapping[str, str]) -> str:
-    """Sections on ``run_attack``, on every part of ``AttackResult``, and on all public names.
+    """Sections on ``run_attack``, every part of ``AttackResult``, failures, and public names.
 
     Args:
         homes: The module of each public name, below ``pinprick``.
@@ -21,28 +22,33 @@ def python_reference(homes: Mapping[str, str]) -> str:
     public = {
         name: getattr(import_module(f"pinprick.{home}"), name) for name, home in homes.items()
     }
+    arguments = read_section(inspect.getdoc(public["run_attack"]) or "", "Args")
     return "\n".join(
         [
-            "### Arguments of `run_attack`",
+            "## Arguments of `run_attack`",
             "",
-            *_table("argument", read_section(inspect.getdoc(public["run_attack"]) or "", "Args")),
+            *wrapped_list(_with_defaults(public["run_attack"], arguments)),
             "",
-            "### Fields of `AttackResult`: what was measured",
+            "## Fields of `AttackResult`: what was measured",
             "",
-            *_table("field", _field_meanings()),
+            *wrapped_list(_field_meanings()),
             "",
-            "### Properties of `AttackResult`: what is computed from it",
+            "## Properties of `AttackResult`: what is computed from it",
             "",
             *_table("property", {name: _opening(one) for name, one in _members(is_method=False)}),
             "",
-            "### Methods of `AttackResult`",
+            "## Methods of `AttackResult`",
             "",
             *_table(
                 "method",
                 {_call(name, one): _opening(one) for name, one in _members(is_method=True)},
             ),
             "",
-            "### Public names",
+            "## `Failure`: why an image failed",
+            "",
+            *_table("reason", {f"Failure.{one.name}": one.value for one in Failure}),
+            "",
+            "## Public names",
             "",
             *_table(
                 "name",
@@ -50,6 +56,21 @@ def python_reference(homes: Mapping[str, str]) -> str:
             ),
         ]
     )
+
+
+def wrapped_list(meanings: Mapping[str, str]) -> Iterable[str]:
+    """A Markdown list of code and its meaning, in lines of at most 100 characters."""
+    for name, meaning in meanings.items():
+        text = f"- `{name}`: {meaning.replace('``', '`')}"
+        yield from textwrap.wrap(
+            text, 100, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+        )
+
+
+def _with_defaults(function: Callable[..., Any], meanings: Mapping[str, str]) -> dict[str, str]:
+    """The same under names with their defaults, such as ``seed=0``."""
+    parameters = inspect.signature(function).parameters
+    return {_in_call(parameters[name]): meaning for name, meaning in meanings.items()}
 
 
 def _members(*, is_method: bool) -> list[tuple[str, Any]]:
@@ -75,11 +96,13 @@ def _call(name: str, method: Any) -> str:
     """For instance ``plot(model=None, most=8)``."""
     function: Callable[..., Any] = getattr(method, "__func__", method)
     parameters = list(inspect.signature(function).parameters.values())[1:]
-    words = [
-        one.name if one.default is one.empty else f"{one.name}={one.default!r}"
-        for one in parameters
-    ]
+    words = map(_in_call, parameters)
     return f"{name}({', '.join(words)})"
+
+
+def _in_call(parameter: inspect.Parameter) -> str:
+    default = parameter.default
+    return parameter.name if default is parameter.empty else f"{parameter.name}={default!r}"
 
 
 def _opening(one: Any) -> str:

@@ -115,7 +115,7 @@ _LOADERS = {  # the part before the colon: the file that loads the rest
 
 
 def load_model(name: str, *, trust: bool = False) -> Classifier:
-    """The model called ``name``, on the CPU, with its preprocessing and its classes in words.
+    """The model ``name``, on the CPU, with its preprocessing and the names of its classes.
 
     Args:
         name: ``efficientnet_lite0`` (extra ``demo``), ``pinprick:NAME`` for those that are shipped,

@@ -58,7 +58,7 @@ def integrated_gradients(
     tolerance: float = 0.02,
     batch_size: int | None = None,
 ) -> PathAttribution:
-    """What each changed element adds to the score of a class.
+    """How much each changed element adds to the score of a class.
 
     Args:
         model: A ``Classifier``, or any network or function from images in [0, 1] to logits.

@@ -10,7 +10,7 @@ from pinprick.settings import Settings, setting
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseSettings(Settings):
-    """How changed pixels are grouped, asked about and labelled.
+    """How changed pixels are grouped, measured and labelled.
 
     Attributes:
         grouping: "connected" for groups of connected pixels, "pixels" for single pixels.

@@ -11,10 +11,10 @@ import pinprick
 from pinprick import AttackResult
 from pinprick.report.docs_reference import python_reference
 
-PAGE = (Path(__file__).parent.parent / "docs" / "how_to" / "own_model.md").read_text(
+PAGE = (Path(__file__).parent.parent / "docs" / "reference" / "result.md").read_text(
     encoding="utf-8"
 )
-LINES = dict(re.findall(r"^\| `(\w+)(?:\([^`]*\))?` \| (.*) \|$", PAGE, re.MULTILINE))
+LINES = dict(re.findall(r"^(?:\| |- )`(\w+)[^`]*`(?:: | \| )(.*)$", PAGE, re.MULTILINE))
 
 
 def test_the_reference_is_what_the_docstrings_say() -> None:
