@@ -18,7 +18,7 @@ from pathlib import Path
 from PIL import Image
 
 import pinprick
-from generators import all_pages, fill_page, floors, leaderboard, paper
+from generators import all_pages, fill_page, floors, leaderboard, paper, speed
 from generators.interpretation import examples
 from generators.interpretation import figures as interpretation
 from pinprick.attacks import ATTACKS
@@ -72,6 +72,11 @@ def make_leaderboard() -> None:
 def make_floors() -> None:
     """Draw the figure of floors and ceilings from its rows."""
     floors.save_figure()
+
+
+def make_speed() -> None:
+    """Draw the figure of the page on speed from its rows."""
+    speed.save_figure()
 
 
 def make_paper() -> None:
@@ -129,6 +134,7 @@ MAKERS = {
     "measured": make_measured,
     "leaderboard": make_leaderboard,
     "floors": make_floors,
+    "speed": make_speed,
     "paper": make_paper,
     "interpretation": make_interpretation,
     "examples": make_examples,

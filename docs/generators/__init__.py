@@ -2,7 +2,7 @@
 
 Each file makes the tables and values of some pages from rows under results/, or from the cards of
 models. ``PAGES`` of a file holds them: by page and name, a function that gives the text. The marks
-are those of ``pinprick.report.docs_measured``.
+are those of ``pinprick.report.docs_measured``. A file without ``PAGES`` is shared by others.
 """
 
 import pkgutil
@@ -20,7 +20,7 @@ def all_pages() -> dict[str, Blocks]:
     modules = [import_module(f"{__name__}.{name}") for name in names]
     pages: dict[str, Blocks] = {}
     for module in modules:
-        for page, blocks in module.PAGES.items():
+        for page, blocks in getattr(module, "PAGES", {}).items():
             pages[page] = {**pages.get(page, {}), **blocks}
     return pages
 

@@ -5,6 +5,7 @@ import pytest
 from pinprick.errors import UnknownName
 from pinprick.report.docs_measured import (
     fill_measured,
+    markdown_list,
     markdown_table,
     measured_names,
     written_by_hand,
@@ -84,3 +85,12 @@ def test_a_table_has_a_heading_and_rows_of_its_length() -> None:
     assert markdown_table(("a", "b"), [("1", "2")]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
     with pytest.raises(AssertionError, match="heading"):
         markdown_table(("a", "b"), [("1",)])
+
+
+def test_long_items_of_a_list_go_on_under_their_beginning() -> None:
+    item = "word " * 30
+    first, second = markdown_list([item.strip()]).splitlines()
+    assert first.startswith("- word")
+    assert len(first) <= 100
+    assert second.startswith("  word")
+    assert markdown_list(["a", "b"], numbered=True) == "1. a\n2. b"

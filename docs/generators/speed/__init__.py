@@ -2,6 +2,9 @@
 
 from generators.speed import tables
 from generators.speed.aims import aims
+from generators.speed.figure import save_figure
+
+__all__ = ["PAGES", "save_figure"]
 
 PAGES = {
     "docs/results/speed.md": {

@@ -22,7 +22,7 @@ from generators.speed.rows import (
     runs,
     with_all_speeds,
 )
-from pinprick.report.docs_measured import markdown_table
+from pinprick.report.docs_measured import markdown_list, markdown_table
 
 PEERS = {  # ours against theirs
     "advlib_sigma_zero": ("sigma_zero", "σ-zero of adv-lib"),
@@ -48,24 +48,25 @@ def answer() -> str:
     small = {one["exact"]["model"]: one for one in with_all_speeds() if _is_pinprick(one)}
     shares = {name: over(one["graphs"], one["exact"]) for name, one in small.items()}
     lines = (
-        f"**Pinprick** on ResNet-18 with {ours['exact']['images']} images: `graphs` takes "
-        f"{over(ours['graphs'], ours['exact']):.2f} of the time of `exact`, `fast` "
+        f"**Pinprick** on ResNet-18, {ours['exact']['images']} images: `graphs` takes "
+        f"{over(ours['graphs'], ours['exact']):.2f} of the time of `exact`, and `fast` "
         f"{over(ours['fast'], ours['exact']):.2f}. `fast` finds "
         f"{ours['fast']['elements'] / ours['exact']['elements']:.2f} times the elements.",
-        f"**Against σ-zero** of adv-lib with 1000 steps, in time: `exact` "
-        f"{over(ours['exact'], theirs):.2f}, `graphs` {over(ours['graphs'], theirs):.2f}, `fast` "
-        f"{over(ours['fast'], theirs):.2f}. Pinprick finds "
+        f"**Beside σ-zero** of adv-lib with 1000 steps, Pinprick takes "
+        f"{over(ours['exact'], theirs):.2f} of the time at `exact`, "
+        f"{over(ours['graphs'], theirs):.2f} at `graphs` and "
+        f"{over(ours['fast'], theirs):.2f} at `fast`. At `exact` it finds "
         f"{ours['exact']['elements'] / theirs['elements']:.2f} times the elements.",
-        f"**Black-box attacks** gain less: Sparse-RS makes "
+        f"**Black-box attacks** gain less. Sparse-RS makes "
         f"{rates['fast'] / rates['exact']:.2f} times the queries per second with `fast`, "
-        f"{rates['graphs'] / rates['exact']:.2f} with `graphs`.",
-        f"**Small and depthwise networks** gain little: with `graphs` Pinprick takes "
+        f"and {rates['graphs'] / rates['exact']:.2f} times with `graphs`.",
+        f"**Small and depthwise networks** gain little. `graphs` takes "
         f"{shares['pinprick:mnist_cnn']:.2f} of the time of `exact` on the CNN for MNIST, "
-        f"{shares['efficientnet_lite0']:.2f} on EfficientNet-Lite0.",
+        f"and {shares['efficientnet_lite0']:.2f} on EfficientNet-Lite0.",
         f"**The first run** of a fresh process takes {first_over_later('exact'):.1f} times as "
         "long as later ones.",
     )
-    return "\n".join(f"- {line}" for line in lines)
+    return markdown_list(lines)
 
 
 def _is_pinprick(by_speed: BySpeed) -> bool:
@@ -83,21 +84,23 @@ def attacks() -> str:
                 named(exact["attack"]),
                 *(f"{by_speed[speed]['wall']:.2f}" for speed in SPEEDS),
                 f"{exact['wall'] / fast['wall']:.2f}",
-                " / ".join(_found(by_speed[speed]) for speed in SPEEDS),
+                _found(*(by_speed[speed] for speed in SPEEDS)),
                 " / ".join(f"{by_speed[speed]['peak_memory'] / 2**30:.1f}" for speed in SPEEDS),
             )
         )
     columns = ("network", "attack", *(f"{speed}, s" for speed in SPEEDS), "exact / fast")
-    return markdown_table((*columns, "elements, or images fooled", "peak memory, GiB"), table)
+    return markdown_table((*columns, "found", "peak memory, GiB"), table)
 
 
-def _found(row: Row) -> str:
-    """Mean elements where all images are fooled, else the number of those that are."""
-    return f"{row['elements']:.2f}" if row["fooled"] == row["images"] else f"{row['fooled']} fooled"
+def _found(*rows: Row) -> str:
+    """Mean elements where all images are fooled, else the numbers of those that are."""
+    if all(row["fooled"] == row["images"] for row in rows):
+        return " / ".join(f"{row['elements']:.2f}" for row in rows)
+    return f"{' / '.join(str(row['fooled']) for row in rows)} fooled"
 
 
 def peers() -> str:
-    """Other people's code beside ours with the same settings."""
+    """Public code beside ours with the same settings."""
     table = []
     for run, text in ((one, text) for one in runs().values() for text in one):
         name, _, options = text.partition(",")
@@ -113,7 +116,7 @@ def peers() -> str:
                 f"{title}, {named(options)}",
                 f"{theirs['wall']:.2f}",
                 *(f"{ours[speed]['wall'] / theirs['wall']:.2f}" for speed in SPEEDS),
-                f"{_found(theirs)} / {_found(ours['exact'])}",
+                _found(theirs, ours["exact"]),
             )
         )
     columns = ("network", "theirs", "theirs, s", *(f"ours, {speed}" for speed in SPEEDS))
@@ -133,7 +136,7 @@ def passes() -> str:
         )
         for (model, size), by_speed in found.items()
     ]
-    return markdown_table(("network", "batch", *SPEEDS, "bfloat16, not confirmed"), table)
+    return markdown_table(("network", "batch", *SPEEDS, "bfloat16 alone"), table)
 
 
 def _both(row: Row | None) -> str:
@@ -175,14 +178,14 @@ def first_call() -> str:
                 )
             )
     columns = ("speed", "attack", "first run, s", "later runs, s", "ratio")
-    return markdown_table((*columns, "batch sizes that Python started"), table)
+    return markdown_table((*columns, "batch sizes"), table)
 
 
 def recording() -> str:
-    """Seconds of recording in the first run and in later ones."""
+    """Seconds of recording in the first run of a process and in later ones."""
     first, later = first_runs("graphs")
     after = mean(row["recording_seconds"] for row in later)
-    return f"{first['recording_seconds']:.1f} s, in later ones {after:.1f} s"
+    return f"{first['recording_seconds']:.1f} s in the first run, and {after:.1f} s in later runs"
 
 
 def cpu() -> str:
@@ -200,5 +203,5 @@ def cpu() -> str:
     ]
     sums = f"{cpu_seconds(ours):.0f}", f"{cpu_seconds(theirs, 4):.0f}"
     table.append(("all", *sums, f"ratio {cpu_ratio():.2f}", ""))
-    columns = ("photograph", "Pinprick, s", "σ-zero, s", "passes of Pinprick, forward + backward")
+    columns = ("photograph", "Pinprick, s", "σ-zero, s", "passes of Pinprick")
     return markdown_table((*columns, "elements"), table)

@@ -13,6 +13,7 @@ them.
 """
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pinprick.errors import UnknownName
@@ -33,6 +34,7 @@ _NO_MEASUREMENT = (
 )
 _WITHOUT = re.compile("|".join(_NO_MEASUREMENT), re.DOTALL | re.MULTILINE)
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?\s?(?:%|per ?cent)|\d[\d,]*\.\d+")
+_WIDTH = 100  # columns of generated prose
 
 Blocks = Mapping[str, Callable[[], str]]
 
@@ -79,6 +81,27 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str
     lines = [columns, ("---",) * len(columns), *rows]
     assert all(len(line) == len(columns) for line in lines), "a row differs from the heading"
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def markdown_list(items: Iterable[str], *, numbered: bool = False) -> str:
+    """A list, its lines wrapped at 100 columns."""
+    lines = []
+    for number, item in enumerate(items, start=1):
+        mark = f"{number}. " if numbered else "- "
+        lines.append(wrapped(item, first=mark, later=" " * len(mark)))
+    return "\n".join(lines)
+
+
+def wrapped(text: str, *, first: str = "", later: str = "") -> str:
+    """The text in lines of at most 100 columns, with what stands before each line."""
+    return textwrap.fill(
+        text,
+        width=_WIDTH,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _check_marks(page: str) -> None:
