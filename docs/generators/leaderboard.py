@@ -21,6 +21,7 @@ from pinprick.report.docs_leaderboard import (
     leaderboard_figure,
     model_table,
 )
+from pinprick.report.docs_measured import markdown_list, wrapped
 from pinprick.report.leaderboard import Group
 
 ROOT = Path(__file__).parents[2]
@@ -47,9 +48,9 @@ def origin(store: Path) -> str:
     torch = ", ".join(sorted({one.torch for one in about}))
     commits = ", ".join(sorted({one.commit[:10] for one in about if one.commit})) or "unknown"
     name = store.relative_to(ROOT)
-    return (
+    return wrapped(
         f"Rows: `{name}`, {len(about)} cells, {rows} rows; {devices}; torch {torch}; "
-        f"commit {commits}."
+        f"commits {commits}."
     )
 
 
@@ -81,19 +82,21 @@ def not_run() -> str:
                 lacking[name] = len(whole)
         if lacking:
             names = ", ".join(f"`{name}` {count}" for name, count in lacking.items())
-            sentences.append(f"Not complete in {unit}, with models of {len(tasks)}: {names}.")
-    return " ".join(sentences) or "All of them are complete."
+            sentences.append(f"**Not complete in {unit}**, with models of {len(tasks)}: {names}.")
+    return markdown_list(sentences or ["All attacks are complete."])
 
 
 def not_measured() -> str:
     """The published models without rows, with the command that trains each."""
     models = {cell.model for cell, _ in Store(LEADERBOARD).cells().values()}
     missing = [
-        f"- {model_cards.title(card.facts)}: `{model_cards.command_of(card.facts)}`"
+        f"# {model_cards.title(card.facts)}\n{model_cards.command_of(card.facts)}"
         for name, card in model_cards.published().items()
         if f"file:models/{name}" not in models
     ]
-    return "\n".join(missing) or "All published models are measured."
+    if not missing:
+        return "All published models are measured."
+    return "\n".join(("```", *missing, "```"))
 
 
 def attackbench() -> str:

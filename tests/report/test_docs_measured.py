@@ -93,4 +93,5 @@ def test_long_items_of_a_list_go_on_under_their_beginning() -> None:
     assert first.startswith("- word")
     assert len(first) <= 100
     assert second.startswith("  word")
+    assert "`two words`" in markdown_list(["word " * 18 + "`two words`"])
     assert markdown_list(["a", "b"], numbered=True) == "1. a\n2. b"

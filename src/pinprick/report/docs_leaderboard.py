@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pinprick.metrics.estimate import Estimate
 from pinprick.metrics.unit import Unit
 from pinprick.report.attack_board import AttackLine
-from pinprick.report.docs_measured import markdown_table
+from pinprick.report.docs_measured import markdown_list, markdown_table
 from pinprick.report.leaderboard import KS, Group, leaderboard
+from pinprick.report.series_looks import COLOURS, MARKERS
 from pinprick.report.summary_tables import decimal_text, number_text, percent_text, with_interval
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 UNITS: tuple[Unit, ...] = ("elements", "pixels")
 Boards = Mapping[str, Group]  # by the name of the dataset
 _NEAR = 0.05  # an attack whose optimality is at most so much lower is near the best
-_MARKERS = "osD^vP"
 # AttackBench's optimality and fooling rate at 2000 passes, CIFAR-10, WideResNet-28-10 "Standard";
 # Cinà, Rony et al., AAAI 2025. Of FMN, the version of adversarial-library.
 PUBLISHED = {
@@ -72,23 +73,22 @@ def attack_table(found: Boards) -> str:
             *(_place(own.get(data)) for data in found),
             decimal_text(mean_optimality(own, found), 3),
             _passes(list(own.values())),
-            _coverage(own, found),
         ]
         for attack, own in lines.items()
     ]
-    return markdown_table(["attack", *found, "mean", "passes", "coverage"], rows)
+    return markdown_table(["attack", *found, "mean", "passes"], rows)
 
 
 def model_table(found: Boards) -> str:
-    """Robust accuracy of every model under the worst case of the ranked attacks."""
+    """Robust accuracy in % of every model under the worst case of the ranked attacks."""
     rows = [
         [
             data,
             str(line.rank or "-"),
             f"`{line.model}`",
-            percent_text(line.clean_accuracy),
-            *(percent_text(robust) for robust in line.robust_accuracy.values()),
-            f"{line.images} of {line.expected}",
+            _in_percent(line.clean_accuracy),
+            *(_in_percent(robust) for robust in line.robust_accuracy.values()),
+            str(line.images),
             str(len(group.stated)),
         ]
         for data, group in found.items()
@@ -98,6 +98,10 @@ def model_table(found: Boards) -> str:
     return markdown_table(["data", "rank", "model", "clean", *ks, "images", "attacks"], rows)
 
 
+def _in_percent(one: Estimate) -> str:
+    return f"{100 * one.value:.1f} [{100 * one.low:.0f}, {100 * one.high:.0f}]"
+
+
 def answer(by_unit: Mapping[Unit, Boards], models: Boards) -> str:
     """The answer in five lines; ``models`` are boards in pixels with all attacks."""
     lines = [_best_attacks(unit, found) for unit, found in by_unit.items()]
@@ -105,7 +109,7 @@ def answer(by_unit: Mapping[Unit, Boards], models: Boards) -> str:
     lines.append(_cheapest(elements))
     lines.append(_first_everywhere(elements))
     lines.append(_models(models))
-    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
+    return markdown_list(lines, numbered=True)
 
 
 def attackbench_table(found: Boards) -> str:
@@ -148,7 +152,8 @@ def leaderboard_figure(by_unit: Mapping[Unit, Boards]) -> "Figure":
                 [line.optimality.value for line in lines.values()],
                 at,
                 xerr=list(zip(*map(_reach, lines.values()), strict=True)) or None,
-                fmt=_MARKERS[number % len(_MARKERS)],
+                fmt=MARKERS[number % len(MARKERS)],
+                color=COLOURS[number % len(COLOURS)],
                 markersize=4.5,
                 alpha=0.8,
                 elinewidth=0.8,
@@ -197,7 +202,7 @@ def _by_attack(found: Boards) -> dict[str, dict[str, AttackLine]]:
 def _place(line: AttackLine | None) -> str:
     if line is None:
         return "-"
-    return f"{line.rank or '-'}: {with_interval(line.optimality, digits=3)}"
+    return f"{line.rank or '-'}: {with_interval(line.optimality, digits=2)}"
 
 
 def _passes(lines: Sequence[AttackLine]) -> str:
@@ -207,18 +212,18 @@ def _passes(lines: Sequence[AttackLine]) -> str:
     return f"{number_text(forwards, whole=True)} + {number_text(backwards, whole=True)}"
 
 
-def _coverage(own: Mapping[str, AttackLine], found: Boards) -> str:
-    missing = [data for data in found if data not in own or own[data].done < own[data].expected]
-    return "all" if not missing else f"not all of {', '.join(missing)}"
-
-
 def _best_attacks(unit: Unit, found: Boards) -> str:
     lines = _by_attack(found)
     means = {name: mean_optimality(own, found) for name, own in lines.items()}
-    best = [f"`{name}` ({mean:.3f})" for name, mean in means.items() if not math.isnan(mean)]
+    known = [(name, mean) for name, mean in means.items() if not math.isnan(mean)]
+    if not known:
+        return f"No attack is complete on all datasets in {unit}."
+    (best, highest), *others = known
+    more = " and ".join(f"`{name}` ({mean:.3f})" for name, mean in others[:2])
+    after = f" Next: {more}." if more else ""
     return (
-        f"Highest mean optimality in {unit}, of the {len(best)} attacks that are complete on all "
-        f"data: {', '.join(best[:3]) or 'none'}."
+        f"**In {unit}**, `{best}` has the highest mean optimality, {highest:.3f}, "
+        f"of {len(known)} attacks that are complete on all datasets.{after}"
     )
 
 
@@ -227,7 +232,7 @@ def _cheapest(found: Boards) -> str:
     means = {name: mean_optimality(own, found) for name, own in lines.items()}
     known = {name: mean for name, mean in means.items() if not math.isnan(mean)}
     if not known:
-        return "No attack is complete on all data."
+        return "No attack is complete on all datasets."
     near = [name for name, mean in known.items() if mean >= max(known.values()) - _NEAR]
 
     def passes(name: str) -> float:
@@ -235,8 +240,8 @@ def _cheapest(found: Boards) -> str:
 
     least = min(near, key=passes)
     return (
-        f"The cheapest attack within {_NEAR} of the best mean in elements is `{least}`: "
-        f"{passes(least):.0f} passes per image."
+        f"**The cheapest** attack within {_NEAR} of the best mean in elements is `{least}`, "
+        f"with {passes(least):.0f} passes per image."
     )
 
 
@@ -246,8 +251,10 @@ def _first_everywhere(found: Boards) -> str:
         for name, own in _by_attack(found).items()
         if all(data in own and own[data].rank == 1 for data in found)
     ]
-    names = ", ".join(f"`{name}`" for name in first) or "none"
-    return f"Attacks with rank 1 in elements on every dataset: {names}."
+    if not first:
+        return "**No attack** has rank 1 in elements on every dataset."
+    names = ", ".join(f"`{name}`" for name in first)
+    return f"**Rank 1** in elements on every dataset: {names}."
 
 
 def _models(found: Boards) -> str:
@@ -255,9 +262,9 @@ def _models(found: Boards) -> str:
     for data, group in found.items():
         line = next((line for line in group.models if line.rank == 1), None)
         if line is not None:
-            robust = percent_text(line.robust_accuracy[KS[0]])
-            best.append(f"{data} `{line.model}` {robust}")
-    return f"Highest robust accuracy at {KS[0]} pixels: {'; '.join(best)}."
+            robust = 100 * line.robust_accuracy[KS[0]].value
+            best.append(f"`{line.model}` {robust:.1f} % ({data})")
+    return f"**Highest robust accuracy** at {KS[0]} pixels: {', '.join(best)}."
 
 
 def _reach(line: AttackLine) -> tuple[float, float]:

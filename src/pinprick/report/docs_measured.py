@@ -93,15 +93,20 @@ def markdown_list(items: Iterable[str], *, numbered: bool = False) -> str:
 
 
 def wrapped(text: str, *, first: str = "", later: str = "") -> str:
-    """The text in lines of at most 100 columns, with what stands before each line."""
-    return textwrap.fill(
-        text,
+    """The text in lines of at most 100 columns, with what stands before each line.
+
+    Code in a sentence and the text of a link stay on one line.
+    """
+    whole = re.sub(r"`[^`]*`|\[[^]]*\]", lambda found: found[0].replace(" ", "\0"), text)
+    filled = textwrap.fill(
+        whole,
         width=_WIDTH,
         initial_indent=first,
         subsequent_indent=later,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return filled.replace("\0", " ")
 
 
 def _check_marks(page: str) -> None:
