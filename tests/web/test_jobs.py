@@ -12,9 +12,10 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from pinprick.web.attack_job import AttackJob
+from pinprick.web.attack_job import _MASK_CHARACTERS, AttackJob
 from pinprick.web.job_queue import KEPT, WAITING, Job, JobQueue, JobStopped
 from pinprick.web.live_events import STREAMS, EventStreams
+from pinprick.web.uploads import text_field
 from pinprick.web.why_job import WhyJob
 from pinprick.web.workbench import PICTURES, Workbench, logits_of
 from web.conftest import MODEL, Start, ended, picture_bytes, running
@@ -86,6 +87,21 @@ def test_a_painted_mask_is_kept(client: TestClient, start: Start) -> None:
     done = ended(client, start(unit="pixels", mask=mask_text(mask)))
     assert done["changed"]
     assert all(pixel["column"] >= 14 for pixel in done["changed"])
+
+
+def test_a_mask_of_the_largest_picture_is_taken() -> None:
+    largest = mask_text(np.ones((2048, 2048), dtype=bool))
+    assert text_field({"mask": largest}, "mask", most=_MASK_CHARACTERS) == largest
+
+
+def test_a_job_that_waits_keeps_its_picture(
+    client: TestClient, workbench: Workbench, start: Start
+) -> None:
+    first, second = start(**LONG), start(model="pinprick:mnist_cnn")
+    running(client, first)
+    workbench._pictures.clear()  # as after twelve other pictures
+    client.post(f"/jobs/{first}/stop")
+    assert ended(client, second)["state"] == "done"
 
 
 @pytest.mark.parametrize(

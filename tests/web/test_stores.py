@@ -1,6 +1,7 @@
 """Stores on the page: those below the working folder are read, and nothing else."""
 
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from pages.results import sample, write_store
 from starlette.testclient import TestClient
 
+from pinprick.web import reports
 from pinprick.web.app import make_app
 from pinprick.web.safety import Rules
 from pinprick.web.stores import Stores
@@ -96,6 +98,17 @@ def test_the_report_of_a_store_is_served_in_a_sandbox(stores: TestClient, folder
     assert policy.startswith("sandbox allow-scripts")
     assert "allow-same-origin" not in policy
     assert "default-src 'none'" in policy
+
+
+def test_few_reports_of_stores_wait_at_a_time(
+    stores: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reports, "_room", threading.BoundedSemaphore(1))
+    with reports._room:
+        answer = stores.get("/stores/report.html", params={"store": "made/store"})
+    assert answer.status_code == 429
+    assert "being made" in answer.text
+    assert stores.get("/stores/report.html", params={"store": "made/store"}).status_code == 200
 
 
 def test_a_folder_without_stores_has_none(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from pinprick.web.uploads import number_field, read_mask, text_field
 from pinprick.web.workbench import Workbench, logits_of, scores
 
 SWITCHES = 2000  # changed pixels that can be switched one by one
-_MASK_CHARACTERS = 250_000
+_MASK_CHARACTERS = 700_000  # base64 of one bit per pixel of the largest picture
 _MOST_PASSES = 1_000_000
 _PAINTED = Path("painted on the page")  # in place of the file of a mask
 
@@ -96,7 +96,7 @@ class AttackJob(Job):
 
     def work(self) -> None:
         request, workbench = self.request, self._workbench
-        prepared = workbench.prepare(request.picture, request.model)
+        prepared = workbench.prepare(request.picture, request.model, self._upload)
         model, images = workbench.load(request.model), prepared.images
         allowed = read_mask(request.mask, images.shape[2], images.shape[3])
         label, target = prepared.label, self._target(model)
@@ -179,7 +179,9 @@ class AttackJob(Job):
         text = self.request.target
         if not text:
             return None
-        logits = self._workbench.prepare(self.request.picture, self.request.model).logits
+        logits = self._workbench.prepare(
+            self.request.picture, self.request.model, self._upload
+        ).logits
         if text == "least-likely":
             return int(least_likely(logits, logits.argmax(dim=1)))
         target = find_class(text, model.classes, count=logits.shape[1], owner=model.name)

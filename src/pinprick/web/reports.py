@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pinprick.pages.report_page import make_report
 from pinprick.web.attack_job import AttackJob
+from pinprick.web.job_queue import Busy
 from pinprick.web.png_bytes import png_bytes, to_bytes
 
 POLICY = (
@@ -19,6 +20,7 @@ POLICY = (
 )
 _IMAGES = 300  # of a store
 _one_at_a_time = threading.Lock()
+_room = threading.BoundedSemaphore(3)  # the one being made and those that wait, a thread each
 
 
 def attack_report(job: AttackJob) -> str:
@@ -34,7 +36,12 @@ def attack_report(job: AttackJob) -> str:
 
 
 def store_report(folder: Path) -> str:
-    """The report of a store with its first images, one HTML file."""
-    with _one_at_a_time:
-        name = folder.name  # not the whole path, which other machines need not know
-        return make_report([folder], images=_IMAGES, title=name, made_from=name).html
+    """The report of a store with its first images, one HTML file; ``Busy`` if too many wait."""
+    if not _room.acquire(blocking=False):
+        raise Busy("several reports of stores are being made; try again in a minute")
+    try:
+        with _one_at_a_time:
+            name = folder.name  # not the whole path, which other machines need not know
+            return make_report([folder], images=_IMAGES, title=name, made_from=name).html
+    finally:
+        _room.release()

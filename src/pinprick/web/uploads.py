@@ -16,7 +16,7 @@ from torch import Tensor
 from pinprick.data.pictures import as_rgb
 from pinprick.errors import BadInput, one_line
 
-PICTURE_BYTES, JSON_BYTES = 20_000_000, 300_000
+PICTURE_BYTES, JSON_BYTES = 20_000_000, 800_000
 PICTURE_PIXELS = 40_000_000
 _LONGEST = 20  # times the short side: models enlarge the short side, which would not fit memory
 _KINDS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")

@@ -95,11 +95,17 @@ class Workbench:
             known.append(choose_threads(model, images).count)
         return known[0]
 
-    def prepare(self, picture: str, name: str) -> Prepared:
-        """A picture as a model sees it; in the thread of the queue only."""
+    def prepare(self, picture: str, name: str, upload: Upload | None = None) -> Prepared:
+        """A picture as a model sees it; in the thread of the queue only.
+
+        Args:
+            picture: The id of the picture.
+            name: The model.
+            upload: The picture itself, for a job that waited longer than pictures are held.
+        """
         key = (picture, name)
         if key not in self._prepared:
-            upload, model = self.picture(picture), self.load(name)
+            upload, model = upload or self.picture(picture), self.load(name)
             images = model.prepare(decode_picture(upload.data)).unsqueeze(0)
             if images.numel() > _ELEMENTS:
                 raise BadInput(

@@ -59,7 +59,11 @@ export function startPage(suffixes, names) {
     if (first.size) brush.read(first.request.mask, first.size[1] * first.size[2]);
   }
 
-  addEventListener("popstate", () => restore().catch(complain));
+  addEventListener("popstate", () => {
+    const address = new URLSearchParams(location.search);
+    if (names.some((name) => address.get(name))) restore().catch(complain);
+    else location.reload(); // back to the empty page
+  });
   restore()
     .catch(complain)
     .finally(() =>
