@@ -47,11 +47,12 @@ class Problem(BatchRows):
 
     Args:
         model: Queried through ``logits`` and ``gradient`` only.
-        images, goal, rng, allowed, start: As above.
         gradients: Whether the attack may use gradients.
         clean_logits: What the model says of the images; needed where there are limits, for the
             shape of the NaN logits that a refused row gets.
-        max_forwards, max_backwards, max_passes: Most passes per image of each kind, and of both.
+        max_forwards: Most forward passes per image.
+        max_backwards: Most backward passes per image.
+        max_passes: Most forward and backward passes per image, added up.
         deadline: When ``time.perf_counter`` has reached this, all images are refused answers.
         strict: Raise ``OverBudget`` instead of refusing a row that is out of budget.
         tracer: Records the best so far after every pass; None for no trace.
