@@ -28,6 +28,7 @@ FROM_ELSEWHERE = {
 }
 SHOWN = (".md", ".ipynb", ".png", ".json", ".html", ".css", ".js")
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
+INSIDE_NUMBER = re.compile(r"(?<=\d) (?=[%+])|(?<=\+) (?=\d)|(?<=\d,) (?=\d)")
 LINK = re.compile(
     r"(?P<code>^(?P<fence>```|~~~).*?^(?P=fence)[ ]*$|`[^`\n]*`)"
     r"|!?\[(?P<text>[^\[\]]*)\]\((?P<target>[^)\s]+)\)"
@@ -77,7 +78,7 @@ def copy_pages(folder: Path) -> list[str]:
             copy.write_text(notebook_page(ROOT / source), encoding="utf-8")
         elif source.endswith(".md"):
             text = (ROOT / source).read_text(encoding="utf-8")
-            copy.write_text(with_links(text, source), encoding="utf-8")
+            copy.write_text(with_whole_numbers(with_links(text, source)), encoding="utf-8")
         else:
             shutil.copyfile(ROOT / source, copy)
     return [place for place in kept.values() if place.endswith(".md")]
@@ -117,6 +118,15 @@ def with_links(text: str, source: str) -> str:
         return found[0].replace(target, os.path.relpath(place, here) + mark + anchor)
 
     return LINK.sub(changed, text)
+
+
+def with_whole_numbers(text: str) -> str:
+    """The page with tables whose lines do not break inside ``5 %``, ``[1, 2]`` and ``3 + 4``."""
+    lines = text.splitlines(keepends=True)
+    return "".join(
+        INSIDE_NUMBER.sub("\N{NO-BREAK SPACE}", line) if line.startswith("|") else line
+        for line in lines
+    )
 
 
 def read_nav() -> list[Any]:

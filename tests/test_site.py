@@ -15,6 +15,7 @@ from build_site import (
     read_nav,
     run_zensical,
     with_links,
+    with_whole_numbers,
 )
 
 pytestmark = pytest.mark.plain
@@ -70,6 +71,11 @@ def test_links_lead_to_where_things_are_in_the_site(source: str, text: str, chan
 def test_a_link_to_nowhere_stops_the_build(text: str, fault: str) -> None:
     with pytest.raises(BrokenSite, match=fault):
         with_links(text, "docs/README.md")
+
+
+def test_numbers_in_tables_stay_on_one_line() -> None:
+    text = "5 % of 6\n| 5 % [1, 2] | 3 + 4 of 7 |\n"
+    assert with_whole_numbers(text) == "5 % of 6\n| 5\xa0% [1,\xa02] | 3\xa0+\xa04 of 7 |\n"
 
 
 def test_code_of_docs_is_not_in_the_site() -> None:
