@@ -131,8 +131,17 @@ def test_no_percentage_or_decimal_of_a_page_of_results_is_written_by_hand(page: 
 
 def test_every_folder_of_results_is_listed_with_its_command_and_its_page() -> None:
     text = (ROOT / "results" / "README.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]*`[^|]+` \| [^|]+ \|$", text, re.MULTILINE)
-    assert listed == sorted(path.name for path in (ROOT / "results").iterdir() if path.is_dir())
+    folders = sorted(path.name for path in (ROOT / "results").iterdir() if path.is_dir())
+    assert re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", text, re.MULTILINE) == folders
+    assert re.findall(r"^# (\w+).*\n(?:pinprick|python|\./)", text, re.MULTILINE) == folders
+    for key in re.findall(r"\[([^]]+)\](?!\()", text[: text.index("```")]):
+        assert f"\n[{key}]: " in text
+
+
+def test_links_by_reference_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"^\[[^]]+\]: ([^#:\s]+)", page.read_text(), re.MULTILINE):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
 def test_pages_name_files_that_exist() -> None:
