@@ -146,6 +146,7 @@ MAKERS = {
 PICTURES = {
     "leaderboard": ["leaderboard.png"],
     "floors": ["floors.png"],
+    "speed": ["speed.png"],
     "paper": list(paper.FIGURES),
     "interpretation": [f"interpretation_{name}.png" for name in interpretation.PLOTS],
     "examples": ["interpretation_examples.png"],
