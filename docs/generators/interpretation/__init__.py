@@ -19,9 +19,10 @@ from generators.interpretation.rows import (
     same_sampling,
     title_of,
 )
+from pinprick.attacks import ATTACKS
 from pinprick.explain.noise.labels import LABELS
 from pinprick.metrics.wilson import wilson_interval
-from pinprick.report.docs_measured import markdown_table
+from pinprick.report.docs_measured import markdown_list, markdown_table
 
 DASH = "\N{EN DASH}"
 FAMILIES = {
@@ -31,30 +32,31 @@ FAMILIES = {
     "without obscuring reaches": ("without obscuring", "reaches"),
     "without leading reaches": ("without leading", "reaches"),
 }
+SHORT = ("obscuring", "leading", "mixed", "inert", "counter", "undecided")  # LABELS, in a table
 Lines = Iterator[Sequence[str]]
 
 
 def answer() -> str:
-    """The answer in five lines."""
-    lines = (_kinds(), _alone(), _object(), _place(), _decided())
-    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
+    """The answer in five points."""
+    points = (_kinds(), _alone(), _object(), _place(), _decided())
+    return markdown_list(points, numbered=True)
 
 
 def _kinds() -> str:
     shares = {name: [kind(row, name) for row in connected()] for name in ("obscuring", "leading")}
-    ranges = [f"{name} {_range(found)}" for name, found in shares.items()]
     return (
-        "*Both kinds exist, and the network and the goal decide which prevails.* Over all "
-        f"networks, goals and sparse attacks: {' and '.join(ranges)} of the groups."
+        f"**Both kinds exist.** Per run, {_range(shares['obscuring'])} of the groups are obscuring "
+        f"and {_range(shares['leading'])} are leading. The network and the goal decide which "
+        "prevails."
     )
 
 
 def _alone() -> str:
     pooled = {title: _pooled(connected(), *what) for title, what in FAMILIES.items()}
     return (
-        "*One kind alone is rarely enough.* Obscuring groups alone leave the true class in "
-        f"{pooled['obscuring alone leaves']}. Leading groups alone reach the adversarial class in "
-        f"{pooled['leading alone reaches']}. Without its leading groups an image reaches it in "
+        "**One kind alone is rarely enough.** Obscuring groups alone leave the true class in "
+        f"{pooled['obscuring alone leaves']}. Leading groups alone reach the other class in "
+        f"{pooled['leading alone reaches']}. Without leading groups, the rest reaches it in "
         f"{pooled['without leading reaches']}."
     )
 
@@ -72,9 +74,10 @@ def _object() -> str:
         one["images"] for one in tested
     )
     return (
-        f"*Changed pixels lie on the object more often than by chance in {above} of "
-        f"{len(share)} runs*, in the mean over images: {_range(share)} against {_range(chance)}. "
-        f"Image by image {100 * single:.0f} % are significant, since few pixels change."
+        f"**Changed pixels lie on the object more often than by chance in {above} of "
+        f"{len(share)} runs.** In the mean over images {_range(share)} of them do, by chance "
+        f"{_range(chance)}. Of single images {100 * single:.0f} % are significant, since few "
+        "pixels change."
     )
 
 
@@ -86,29 +89,32 @@ def _place() -> str:
     low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     pure = sum(sum(map(sum, row["totals"]["table"]["counts"][:2])) for row in rows)
     null = null_share(rows)
+    measured = ", ".join(
+        dict.fromkeys(net for net, _, mine in cases(rows) if null_share(mine) is not None)
+    )
     by_chance = (
-        "not measured for these rows" if null is None else f"{100 * null:.0f} % where measured"
+        "" if null is None else f" By chance it is {100 * null:.0f} %, measured for {measured}."
     )
     return (
-        f"*Groups lie where the paper says more often than not:* {_rate(said, said + against)} of "
-        f"the purely obscuring or leading groups on exactly one map; by chance {by_chance}. "
-        f"Least {', '.join(low)} ({100 * shares[low]:.0f} %), most {', '.join(high)} "
-        f"({100 * shares[high]:.0f} %). The other {100 - 100 * (said + against) / pure:.0f} % of "
-        "them lie on both maps or on neither."
+        f"**Of groups on exactly one map, {_rate(said, said + against)} lie as the paper says.** "
+        f"These are obscuring and leading groups.{by_chance} "
+        f"Lowest: {', '.join(low)}, {100 * shares[low]:.0f} %. Highest: {', '.join(high)}, "
+        f"{100 * shares[high]:.0f} %. Only {100 * (said + against) / pure:.0f} % of all obscuring "
+        "and leading groups lie on exactly one map."
     )
 
 
 def _decided() -> str:
     rows = same_sampling()
-    parts = [
+    sparse, dense = (
         _range(
             [row["totals"]["decided"]["value"] for row in rows if (name_of(row) == DENSE) == dense]
         )
         for dense in (False, True)
-    ]
+    )
     return (
-        "*Dense changes are not harder to interpret as such.* With equal sampling, "
-        f"{parts[0]} of the labels of sparse attacks are decided, {parts[1]} of those of I-FGSM."
+        "**Dense changes are not harder to label.** With equal sampling, "
+        f"{sparse} of the labels of sparse attacks are decided, and {dense} of those of I-FGSM."
     )
 
 
@@ -120,7 +126,7 @@ def _pooled(rows: Sequence[Row], family: str, what: str) -> str:
 
 
 def kinds() -> Lines:
-    yield ["network", "goal", "attack", "revision", "fooled", "pixels", "groups", *LABELS, "strict"]
+    yield ["network, goal", "attack", "fooled", "pixels", "groups", *SHORT, "strict"]
     for row in connected():
         totals = row["totals"]
         shares = {one["name"]: one["share"] for one in totals["kinds"]}
@@ -129,18 +135,18 @@ def kinds() -> Lines:
         known = [100 * one for one in strict if one is not None]
         fooled, pixels = f"{100 * row['fooled']:.0f} %", f"{row['mean_pixels']:.1f}"
         groups = f"{totals['groups']['value']:.1f}"
-        yield [*names(row), revision(row), fooled, pixels, groups, *few, f"{sum(known):.0f} %"]
+        yield [*names(row), fooled, pixels, groups, *few, f"{sum(known):.0f} %"]
 
 
 def place() -> Lines:
-    yield ["network", "goal", "as the paper says", "against", "share", "by chance", "V, range"]
+    yield ["network, goal", "as the paper says", "against", "share", "by chance", "V, range"]
     for network, goal, rows in cases(connected()):
         said, against = on_one_map(rows)
         null = null_share(rows)
         v = [row["totals"]["table"]["cramers_v"] for row in rows]
         known = [one for one in v if one is not None]
         yield [
-            *(network, goal, str(said), str(against), _rate(said, said + against)),
+            *(f"{network}, {goal}", str(said), str(against), _rate(said, said + against)),
             "not measured" if null is None else f"{100 * null:.0f} %",
             f"{min(known):.2f} to {max(known):.2f}" if known else DASH,
         ]
@@ -155,15 +161,7 @@ def contingency() -> Lines:
 
 
 def on_the_object() -> Lines:
-    yield [
-        "network",
-        "goal",
-        "attack",
-        "on the object",
-        "its chance",
-        "images with p below one in twenty",
-        "n",
-    ]
+    yield ["network, goal", "attack", "on the object", "its chance", "significant images", "n"]
     for row in connected():
         totals = row["totals"]
         shown = (percent(totals["inside"]), percent(totals["inside_chance"], interval=False))
@@ -172,15 +170,13 @@ def on_the_object() -> Lines:
 
 
 def flips() -> Lines:
-    yield ["network", "goal", "attack", *FAMILIES]
-    for row in connected():
-        found = [flip(row, *what) for what in FAMILIES.values()]
-        texts = [DASH if one is None else f"{percent(one)}, n {one['images']}" for one in found]
-        yield [*names(row), *texts]
+    yield ["network, goal", *FAMILIES]
+    for network, goal, rows in cases(connected()):
+        yield [f"{network}, {goal}", *(_pooled(rows, *what) for what in FAMILIES.values())]
 
 
 def decided() -> Lines:
-    yield ["network", "goal", "attack", "pixels", "groups", "pairs", "images", "decided"]
+    yield ["network, goal", "attack", "pixels", "groups", "pairs", "images", "decided"]
     for row in same_sampling():
         totals = row["totals"]
         pixels, groups = f"{row['mean_pixels']:.1f}", f"{totals['groups']['value']:.1f}"
@@ -189,33 +185,30 @@ def decided() -> Lines:
 
 
 def runs() -> Lines:
-    yield [
-        "network",
-        "goal",
-        "images",
-        "map",
-        "attacks, as given to `--attack`",
-        "device",
-        "commit",
-    ]
-    seen: dict[tuple[str, ...], list[str]] = {}
+    yield ["network, goal", "images", "map", "attacks", "device", "commit"]
+    seen: dict[tuple[str, ...], set[str]] = {}
     for row in all_rows():
         run = row["run"]
-        about = str(run["images"]), row.get("map") or "gradcam", run["device"]
-        key = row["network"], row["goal"], *about, str(run.get("commit") or "unknown")[:10]
-        attacks = seen.setdefault(key, [])
-        if f"`{row['attack']}`" not in attacks:
-            attacks.append(f"`{row['attack']}`")
-    for (network, goal, images, method, device, commit), attacks in seen.items():
-        yield [network, goal, images, method, ", ".join(attacks), device, commit]
+        about = str(run["images"]), row.get("map") or "gradcam"
+        commit = str(run.get("commit") or "unknown")[:10]
+        key = f"{row['network']}, {row['goal']}", *about, run["device"], commit
+        seen.setdefault(key, set()).add(row["attack"])
+    for (case, images, method, device, commit), attacks in seen.items():
+        yield [case, images, method, str(len(attacks)), device, commit]
+
+
+def attacks() -> Lines:
+    yield ["attack", "as given to `--attack`", "revision", "networks and goals"]
+    seen: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
+    for row in all_rows():
+        key = ATTACKS[name_of(row)].card.title, row["attack"], str(row.get("revision") or "unknown")
+        seen.setdefault(key, set()).add((row["network"], row["goal"]))
+    for (title, given, revision), where in sorted(seen.items()):
+        yield [title, f"`{given}`", revision, str(len(where))]
 
 
 def names(row: Row) -> list[str]:
-    return [row["network"], row["goal"], title_of(row)]
-
-
-def revision(row: Row) -> str:
-    return str(row.get("revision") or "older")
+    return [f"{row['network']}, {row['goal']}", title_of(row)]
 
 
 def percent(estimate: Row, *, interval: bool = True) -> str:
@@ -252,5 +245,6 @@ PAGES = {
         "flips": lambda: _table(flips()),
         "decided": lambda: _table(decided()),
         "runs": lambda: _table(runs()),
+        "attacks": lambda: _table(attacks()),
     }
 }
