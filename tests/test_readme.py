@@ -29,6 +29,7 @@ SHELL_PAGES = (
     "docs/how_to/read_a_report.md",
     "docs/how_to/resume.md",
     "docs/how_to/web.md",
+    "docs/methods/egs_tssa.md",
 )
 
 
