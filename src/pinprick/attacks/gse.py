@@ -41,7 +41,7 @@ from pinprick.types import Images, Labels, Mask, PerImage
 Marked = Bool[Tensor, "batch 1 height width"]
 PixelWeights = Float[Tensor, "batch 1 height width"]
 
-_EDGE = math.sqrt(27 / 32)  # values up to (weight / this)^(2/3) shrink to zero
+_EDGE = math.sqrt(27 / 32)  # values up to (this * weight)^(2/3) shrink to zero
 _NEWTON_STEPS = 6  # from the start that is used, five reach double precision
 _BACK = 0.1  # how far above the largest weight that works the next is, after one that fails
 
