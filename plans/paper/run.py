@@ -178,14 +178,19 @@ def load_plan(name: str, cache: Cache, *, small: bool) -> tuple[Cell, ...]:
     return plan.cells(cache) if plan.products else ()
 
 
-def words(cells: Sequence[Cell], cache: Cache) -> str:
+def words(cells: Sequence[Cell], cache: Cache, workers: int) -> str:
     """How long the passes of some cells take at most."""
     if not cells:
         return "nothing to do"
     if any(cell.device == "cuda" for cell in cells) and not torch.cuda.is_available():
         return f"{len(cells)} cells, time unknown without a GPU"
     known = [one.seconds for one in estimate(cells, cache) if one.seconds is not None]
-    return f"{len(cells)} cells, passes take at most {time_in_words(sum(known))}"
+    whole = f"{len(cells)} cells, passes take at most {time_in_words(sum(known))}"
+    if workers == 1:
+        return whole
+    return (
+        f"{whole} one after another, {time_in_words(sum(known) / workers)} with {workers} at a time"
+    )
 
 
 def main() -> None:
@@ -229,11 +234,12 @@ def measure(options: argparse.Namespace) -> None:
         every = [cell for cells in plans.values() for cell in cells]
         print(f"{take_over(every, store, [ROOT / one for one in OTHERS])} cells from other stores")
     left = {name: [one for one in cells if not store.has(one)] for name, cells in plans.items()}
+    workers = options.workers or (2 if options.small else 14)
     for name, cells in left.items():
-        print(f"{name}: {len(plans[name]) - len(cells)} cells finished; {words(cells, cache)}")
+        time = words(cells, cache, 1 if name in ALONE else workers)
+        print(f"{name}: {len(plans[name]) - len(cells)} cells finished; {time}")
     if options.list:
         return
-    workers = options.workers or (2 if options.small else 14)
     for name, cells in left.items():
         alone = name in ALONE
         engine: Engine = "here" if alone else "processes"

@@ -72,7 +72,9 @@ class Variant(WIFGSMPrinted):
 
     def facts(self) -> Card:
         facts, start = super().facts(), self.start.facts()
-        return replace(facts, random=facts.random or start.random, masked=start.masked)
+        kept_draws = self.relu != "tailored"  # drawn gates outlast the first step
+        random = facts.random or start.random or kept_draws
+        return replace(facts, random=random, masked=start.masked)
 
     def _dense(self) -> Attack:
         return self.start
