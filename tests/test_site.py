@@ -7,6 +7,7 @@ import pytest
 from browser import OpenPage
 
 from build_site import (
+    ROOT,
     BrokenSite,
     build_site,
     copy_pages,
@@ -33,6 +34,14 @@ def test_pages_and_entries_that_miss_each_other_are_named() -> None:
         "nav in zensical.toml has c.md, which is not there",
         "nav in zensical.toml has b.md twice",
     ]
+
+
+def test_the_home_page_lists_all_pages_but_parts(tmp_path: Path) -> None:
+    home = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"\]\(([^)]+)\)", with_links(home, "docs/README.md"))
+    parts = re.compile(r"README\.md|methods/(?!README).*|results/paper_.*")
+    pages = [page for page in copy_pages(tmp_path) if not parts.fullmatch(page)]
+    assert sorted(listed) == sorted(pages)
 
 
 @pytest.mark.parametrize(
