@@ -1,22 +1,22 @@
 """Runs and images from a benchmark store.
 
 Numbers of all images are read for the plots. Perturbations are read for the images of the gallery
-alone. Clean pictures come from the dataset that a cell names, if its hash is that of the cell.
+alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pinprick.bench.store import Store
 from pinprick.data.subset import describe, parse
-from pinprick.errors import BadInput, PinprickError
+from pinprick.errors import BadInput
 from pinprick.metrics.outcomes import Outcomes
+from pinprick.pages.dataset_pictures import DatasetPictures, rows_of
 from pinprick.pages.report_parts import Bytes, Change, Entry, ReportRun, Source, Status, Steps, Task
 from pinprick.report.read_runs import choose_cells, image_sizes, read_runs
 from pinprick.report.store_runs import Run
@@ -55,7 +55,7 @@ def read_store(store: Store, name: str) -> Source:
         )
     frame = rows.select("cell", "index", "success", "skipped", "success_8bit", "error", "steps")
     several = _tasks_by_weights(found.tasks)
-    datasets = {data: _Pictures(data, store, cells) for data in sorted(set(cells["data"]))}
+    datasets = {data: DatasetPictures(data, store, cells) for data in sorted(set(cells["data"]))}
     of_runs = {
         tuple(key): part
         for key, part in frame.join(cells.lazy().select("cell", *_RUN), on="cell")
@@ -146,14 +146,14 @@ def _steps(part: "pl.DataFrame") -> Steps | None:
 
 
 def _entries(
-    store: Store, cells: Sequence[str], pictures: "_Pictures", wanted: Sequence[str]
+    store: Store, cells: Sequence[str], pictures: DatasetPictures, wanted: Sequence[str]
 ) -> list[Entry]:
     """What one run did to some images."""
     import polars as pl
 
     indices = [int(name.rpartition("[")[2].removesuffix("]")) for name in wanted]
     found = (
-        _rows_of(store, cells)
+        rows_of(store, cells)
         .filter(pl.col("index").is_in(indices))
         .select("index", *_PICTURED)
         .collect()
@@ -163,14 +163,7 @@ def _entries(
     return [_entry(row, names[at], pictures) for at in indices if (row := by_index.get(at))]
 
 
-def _rows_of(store: Store, cells: Sequence[str]) -> "pl.LazyFrame":
-    """The rows of some cells; no other file is opened."""
-    import polars as pl
-
-    return pl.scan_parquet([store.path(key) for key in cells], glob=False)
-
-
-def _entry(row: Mapping[str, Any], image: str, pictures: "_Pictures") -> Entry:
+def _entry(row: Mapping[str, Any], image: str, pictures: DatasetPictures) -> Entry:
     if row["error"]:
         return Entry(
             image=image,
@@ -224,81 +217,6 @@ def _change(row: Mapping[str, Any], clean: Bytes | None) -> Change | None:
     )
     after[which, channel] = values
     return Change((height, width, channels), pixels.astype(np.uint32), flat, after)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pictures:
-    """The clean images of one subset, read when the first is asked for."""
-
-    data: str
-    store: Store
-    cells: "pl.DataFrame"
-
-    def clean(self, index: int) -> Bytes | None:
-        """The image with this index in the dataset; None where it is not at hand."""
-        return self._found[0].get(index)
-
-    def class_name(self, number: int | None) -> str | None:
-        return None if number is None else self._found[1].get(number, f"class {number}")
-
-    @cached_property
-    def _found(self) -> tuple[dict[int, Bytes], dict[int, str]]:
-        """Images by index, and names of classes as the models number them.
-
-        A name is known for the class of every image, since rows have labels in model numbers. All
-        names are known where these are the numbers of the dataset.
-        """
-        import polars as pl
-
-        from pinprick.data.select import load_subset
-
-        try:
-            subset = load_subset(self.data)
-        except PinprickError:
-            return {}, {}
-        if subset.pixels is None:
-            return {}, {}
-        names: dict[int, str] = {}
-        images: dict[int, Bytes] = {}
-        indices, own_labels = subset.indices.tolist(), subset.labels.tolist()
-        pixels = subset.pixels
-        parts = self.cells.filter(pl.col("data") == self.data).sort("cell")
-        done: set[str] = set()
-        for key, first, last, digest in parts.select(
-            "cell", "first", "last", "data_hash"
-        ).iter_rows():
-            if digest in done:
-                continue
-            labels = _labels(self.store, key, indices[first:last])
-            if labels is None or digest != _images_hash(pixels[first:last], labels):
-                continue
-            done.add(digest)
-            for at, label in zip(range(first, last), labels.tolist(), strict=True):
-                images[indices[at]] = pixels[at].permute(1, 2, 0).numpy()
-                if subset.classes:
-                    names[label] = subset.class_name(own_labels[at])
-        if names and all(
-            subset.classes[number : number + 1] == (name,) for number, name in names.items()
-        ):
-            names = dict(enumerate(subset.classes))
-        return images, names
-
-
-def _labels(store: Store, cell: str, indices: Sequence[int]) -> NDArray[np.int64] | None:
-    """The labels of a cell in the order of the subset; None if rows lack some."""
-    labels = dict(_rows_of(store, [cell]).select("index", "label").collect().iter_rows())
-    if any(labels.get(index) is None for index in indices):
-        return None
-    return np.array([labels[index] for index in indices], dtype=np.int64)
-
-
-def _images_hash(pixels: Any, labels: NDArray[np.int64]) -> str | None:
-    """The hash of images and labels, as the cells of a store have it."""
-    import torch
-
-    from pinprick.saved_batches import tensors_sha256
-
-    return tensors_sha256([("images", pixels.float() / 255), ("labels", torch.from_numpy(labels))])
 
 
 def open_store(folder: Path) -> Source:
