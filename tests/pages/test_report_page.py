@@ -122,6 +122,30 @@ def test_several_sources_on_the_same_task_are_compared(tmp_path: Path) -> None:
     assert [line["attack"] for line in task["attacks"]] == ["other", "pin #2", "pin"]
 
 
+def test_results_on_different_pictures_are_not_ranked_on_one_task(tmp_path: Path) -> None:
+    both = sample([3, 1])
+    folders = [
+        write_folder(tmp_path / name, result, data=None)
+        for name, result in (("first", both[:1]), ("second", both[1:]), ("other", both[1:]))
+    ]
+    tasks = Page(make_report(folders).html).data["tasks"]
+    assert [task["data"] for task in tasks] == [
+        "pictures: test[0]",
+        "pictures: test[1]",
+    ]
+    found = [[line["attack"] for line in task["attacks"]] for task in tasks]
+    assert found == [["pin"], ["pin", "pin #2"]]  # the same pictures are compared
+
+
+def test_an_unfinished_attack_is_not_ranked_with_finished_ones(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", [sample([3, 0, 1, 2]), sample([1, 1], "short")])
+    tasks = Page(make_report([store]).html).data["tasks"]
+    assert [(task["images"], task["data"]) for task in tasks] == [
+        (4, "fashion_sample/test[0:4]: fashion_sample/test[0] and 3 more"),
+        (2, "fashion_sample/test[0:4]: fashion_sample/test[0] and 1 more"),
+    ]
+
+
 def test_settings_tell_attacks_of_one_name_apart(tmp_path: Path) -> None:
     folders = [
         write_folder(tmp_path / str(k), sample([k, k], attack={"name": "pin", "k": k, "steps": 5}))

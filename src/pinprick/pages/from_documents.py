@@ -21,6 +21,7 @@ from pinprick.json_text import read_json
 from pinprick.metrics.needed import Numbers
 from pinprick.pages.explained_groups import explained_change, explained_groups
 from pinprick.pages.report_parts import (
+    PICTURES,
     Bytes,
     Entry,
     ReportRun,
@@ -71,7 +72,7 @@ def _run(
         rows,
         [str(picture["path"]) for picture in pictures],
         model=str(document["model"]),
-        data=str(document.get("data") or "pictures"),
+        data=str(document.get("data") or PICTURES),
         attack=name,
         settings={key: value for key, value in own.items() if key != "name"},
         seed=int(document.get("seed", 0)),

@@ -11,6 +11,7 @@ from pinprick.metrics.needed import Numbers
 from pinprick.metrics.outcomes import Outcomes
 
 Bytes = NDArray[np.uint8]
+PICTURES = "pictures"  # the data of a task on picture files
 Status = Literal["fooled", "not fooled", "skipped", "error"]
 
 

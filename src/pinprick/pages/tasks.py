@@ -1,12 +1,15 @@
 """The runs of all sources by task and attack, with one name per attack."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
-from pinprick.pages.report_parts import ReadEntries, ReportRun, Source, Task
+from pinprick.pages.report_parts import PICTURES, ReadEntries, ReportRun, Source, Task
 from pinprick.report.attack_labels import attack_labels
 
+Attacks = dict[str, list[tuple[ReportRun, ReadEntries]]]  # by name; one entry per seed
 PNG_SHARE = 0.8  # size of a PNG of a photograph, as a share of its values
 
 
@@ -39,16 +42,20 @@ class TaskRuns:
 
 
 def tasks_of(sources: Sequence[Source]) -> list[TaskRuns]:
-    """All tasks in order; of an attack with several seeds, the seeds with the most images."""
-    found: dict[Task, dict[str, list[tuple[ReportRun, ReadEntries]]]] = {}
+    """All tasks in order; of an attack with several seeds, the seeds with the most images.
+
+    Only runs on the same images, also those with an error, are of one task.
+    """
+    found: dict[tuple[Task, frozenset[str]], Attacks] = {}
     labels = _labels([run for source in sources for run, _ in source.runs])
     for source in sources:
         for run, read in source.runs:
-            attacks = found.setdefault(run.task, {})
+            images = frozenset((*run.images, *run.failed))
+            attacks = found.setdefault((run.task, images), {})
             name = _free_name(labels[_key(run)], run, attacks)
             attacks.setdefault(name, []).append((run, read))
     tasks = []
-    for task, attacks in sorted(found.items()):
+    for task, attacks in _told_apart(found):
         kept = {name: _longest(pairs) for name, pairs in attacks.items()}
         tasks.append(
             TaskRuns(
@@ -58,6 +65,26 @@ def tasks_of(sources: Sequence[Source]) -> list[TaskRuns]:
             )
         )
     return tasks
+
+
+def _told_apart(found: Mapping[tuple[Task, frozenset[str]], Attacks]) -> list[tuple[Task, Attacks]]:
+    """Tasks in order, with their attacks; where images of the same data differ, one is named."""
+    sets = Counter(task for task, _ in found)
+    named: list[tuple[Task, Attacks]] = []
+    for (task, _), attacks in sorted(found.items(), key=lambda one: (one[0][0], -len(one[0][1]))):
+        if sets[task] > 1:
+            run = next(iter(attacks.values()))[0][0]
+            first, *others = (*run.images, *run.failed)
+            if task.data == PICTURES:
+                first = PurePath(
+                    first
+                ).name  # a report is sent to others: no folders of this machine
+            shown = f"{first} and {len(others)} more" if others else first
+            task = task._replace(data=f"{task.data}: {shown}")
+            while any(task == other for other, _ in named):
+                task = task._replace(data=f"{task.data} (others)")
+        named.append((task, attacks))
+    return named
 
 
 def _key(run: ReportRun) -> tuple[str, str]:
@@ -71,9 +98,7 @@ def _labels(runs: Sequence[ReportRun]) -> dict[tuple[str, str], str]:
     return {key: found[key] for key in keys}
 
 
-def _free_name(
-    name: str, run: ReportRun, taken: dict[str, list[tuple[ReportRun, ReadEntries]]]
-) -> str:
+def _free_name(name: str, run: ReportRun, taken: Attacks) -> str:
     """The name, with a number behind it where this seed has been read from another file."""
     number, free = 1, name
     while any(other.seed == run.seed for other, _ in taken.get(free, ())):
