@@ -86,6 +86,9 @@ def test_an_explanation_shows_its_groups_and_their_effects(
     shown = [float(text.text or "") for text in bars.findall("text")[1::3]]
     largest = one.groups[one.order[0]].shapley
     assert shown[0] == round(largest.obscuring, 2)
+    names = [f"group {number}" for number in one.order]  # as in the figures and the JSON file
+    assert [text.text for text in bars.findall("text")[::3]] == names
+    assert [text.text for text in places.findall("text")] == [str(n) for n in one.order]
     assert f"lower the margin by {one.margin:.2f}" in "".join(page.itertext())
     object.__setattr__(one, "method", "<script>")  # as a file may have it
     assert "<script>" not in one._repr_html_()

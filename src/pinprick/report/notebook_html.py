@@ -164,7 +164,7 @@ def _places(groups: Sequence[Group]) -> str:
     size = max(bottom, right) / 18
     names = "".join(
         f'<text x="{group.centre[1] + 1:g}" y="{group.centre[0]:g}" font-size="{size:g}" '
-        f'fill="currentColor">{group.number + 1}</text>'
+        f'fill="currentColor">{group.number}</text>'
         for group in groups
     )
     return (
@@ -184,7 +184,7 @@ def _bars(groups: Sequence[Group]) -> str:
         y = 34 * at + 4
         lines.append(
             f'<text x="0" y="{y + 17}" font-size="12" fill="currentColor">group '
-            f"{group.number + 1}</text>{_bar(zero, y, obscuring * scale, obscuring, 'none')}"
+            f"{group.number}</text>{_bar(zero, y, obscuring * scale, obscuring, 'none')}"
             f"{_bar(zero, y + 14, leading * scale, leading, _RING)}"
         )
     height, width = 34 * len(effects) + 4, zero + 210

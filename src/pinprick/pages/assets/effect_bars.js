@@ -25,10 +25,10 @@ export function effectBars(explanation, point) {
     const y = ROW * at + 4;
     const row = svg("g", {
       class: "group", role: "listitem", tabindex: 0, "data-group": group.number,
-      "aria-label": `Group ${group.number + 1}, ${group.pixels.length} pixels, ${group.kind}: obscuring ${group.obscuring.toFixed(2)}, leading ${group.leading.toFixed(2)}`,
+      "aria-label": `Group ${group.number}, ${group.pixels.length} pixels, ${group.kind}: obscuring ${group.obscuring.toFixed(2)}, leading ${group.leading.toFixed(2)}`,
     },
       svg("rect", { class: "hit", x: 0, y: y - 3, width: WIDTH, height: ROW - 2 }),
-      svg("text", { x: 0, y: y + 11 }, `group ${group.number + 1}`),
+      svg("text", { x: 0, y: y + 11 }, `group ${group.number}`),
       svg("text", { x: 0, y: y + 27, class: "soft" }, `${group.pixels.length} px`),
       bar("obscuring", group.obscuring, y), bar("leading", group.leading, y + 16));
     for (const event of ["pointerenter", "focus"]) row.addEventListener(event, () => point(group.number));
