@@ -1,11 +1,12 @@
 """Makes again what the pages hold of the program's own making; ``scripts/docs`` runs it.
 
 The table of attacks comes from the cards, and so does where each differs from its paper. The
-reference of results and public names comes from docstrings. The pictures are figures as ``pinprick
-attack`` and ``pinprick explain`` write them, of the rocket of the demo, by the default attack on
-the embedded model; those of the explanation are made smaller, since a page need not be heavy. The
-curves are what the page on metrics draws. Measured values and plots come from rows by
-``generators``. ``PICTURES`` says what makes each picture; all have full colours.
+reference of results and public names comes from docstrings, that of commands from the program, that
+of settings from their fields. The pictures are figures as ``pinprick attack`` and ``pinprick
+explain`` write them, of the rocket of the demo, by the default attack on the embedded model; those
+of the explanation are made smaller, since a page need not be heavy. The curves are what the page on
+metrics draws. Measured values and plots come from rows by ``generators``. ``PICTURES`` says what
+makes each picture; all have full colours.
 """
 
 import re
@@ -18,6 +19,7 @@ from pathlib import Path
 from PIL import Image
 
 import pinprick
+from command_reference import fill_commands
 from generators import all_pages, fill_page, floors, leaderboard, paper, speed
 from generators.interpretation import examples
 from generators.interpretation import figures as interpretation
@@ -28,6 +30,7 @@ from pinprick.report.docs_tables import attack_table, with_differences
 
 ROOT = Path(__file__).parent.parent
 METHODS = ROOT / "docs" / "methods" / "README.md"
+COMMANDS = ROOT / "docs" / "reference" / "commands.md"
 RESULT = ROOT / "docs" / "reference" / "result.md"
 IMAGES = ROOT / "docs" / "images"
 _WIDE = 900  # pixels of a picture on a page
@@ -56,6 +59,12 @@ def make_reference() -> None:
     text, found = REFERENCE.subn(lambda _: f"{reference}\n", RESULT.read_text(encoding="utf-8"))
     assert found == 1, f"{RESULT} has lost the marks around its reference"
     RESULT.write_text(text, encoding="utf-8")
+
+
+def make_commands() -> None:
+    """Put what the program says of its commands into their page."""
+    page = fill_commands(COMMANDS.read_text(encoding="utf-8"))
+    COMMANDS.write_text(page, encoding="utf-8")
 
 
 def make_measured() -> None:
@@ -131,6 +140,7 @@ MAKERS = {
     "table": make_table,
     "differences": make_differences,
     "reference": make_reference,
+    "commands": make_commands,
     "measured": make_measured,
     "leaderboard": make_leaderboard,
     "floors": make_floors,

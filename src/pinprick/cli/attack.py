@@ -94,7 +94,7 @@ def main(
 
     Each finished batch is saved. Ctrl-C stops: the table so far is shown, and the exit status is
     130. The same command with --resume goes on, and ends with the same result. Where the run has
-    finished, --resume prints the saved summary, as in --resume --format latex.
+    finished, --resume prints the saved summary, as in `--resume --format latex`.
     """
     from pinprick.attacks.build import build
     from pinprick.jobs.attack import attack_pictures

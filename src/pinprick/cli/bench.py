@@ -53,8 +53,9 @@ def run(
     engine: Annotated[
         Engine,
         typer.Option(
+            metavar="here|processes|ray",
             help="here: one cell after the other; processes: several at a time; ray: on the "
-            "machines of a Ray cluster."
+            "machines of a Ray cluster.",
         ),
     ] = Engine.HERE,
     workers: Annotated[

@@ -28,9 +28,14 @@ class Board(StrEnum):
 
 def main(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The folder of finished cells.")],
-    unit: Annotated[UnitName, typer.Option(help="What is counted.")] = UnitName.PIXELS,
+    unit: Annotated[
+        UnitName, typer.Option(metavar="pixels|elements", help="What is counted.")
+    ] = UnitName.PIXELS,
     k: Annotated[
-        int, typer.Option("--k", min=0, help="Rank models by robust accuracy at so many units.")
+        int,
+        typer.Option(
+            "--k", metavar="COUNT", min=0, help="Rank models by robust accuracy at so many units."
+        ),
     ] = 10,
     attacks: Annotated[
         str | None,
@@ -81,6 +86,7 @@ def main(
     csv: Annotated[
         Board | None,
         typer.Option(
+            metavar="attacks|models|details|transfer",
             help="Print one board, the details or the transfer matrix as CSV, with every number in "
             "full.",
             show_default=False,
@@ -91,8 +97,8 @@ def main(
 
     Attacks are ranked by optimality: how near they come to the best of all attacks on every image.
     Models are ranked by robust accuracy at k under the worst case of the attacks. An attack or a
-    model that lacks images is shown and not ranked. A rank is one
-    more than the number of lines whose 95 % interval lies wholly above.
+    model that lacks images is shown and not ranked. A rank is one more than the number of lines
+    whose 95 % interval lies wholly above.
     """
     from pinprick.bench.store import Store
     from pinprick.report.leaderboard import leaderboard

@@ -79,7 +79,9 @@ def main(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(show_default="0", help="With --smoothed: seed of the draws."),
+        typer.Option(
+            metavar="NUMBER", show_default="0", help="With --smoothed: seed of the draws."
+        ),
     ] = None,
     device: options.Device = "auto",
     trust: options.Trust = False,

@@ -93,7 +93,7 @@ Target = Annotated[
         "the label.",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same images.")]
+Seed = Annotated[int, typer.Option(metavar="NUMBER", help="The same seed gives the same images.")]
 Seeds = Annotated[
     str | None,
     typer.Option(
@@ -115,9 +115,9 @@ BatchSize = Annotated[
     typer.Option(
         min=1,
         metavar="COUNT",
-        help="Images per batch. By default on a CPU 1 for models of more than 64 pixels per side, "
-        "else what takes about a minute, 4 to 256; on a GPU up to 256 at 32 x 32 and 64 at "
-        "224 x 224, halved until there is room.",
+        help="Images per batch. By default on a CPU: 1 for models of more than 64 pixels per side, "
+        "else 4 to 256, as many as take about a minute. By default on a GPU: up to 256 at 32 x 32 "
+        "and 64 at 224 x 224, halved until they fit.",
     ),
 ]
 Threads = Annotated[

@@ -35,7 +35,7 @@ def main(
     ] = None,
     title: Annotated[
         str | None,
-        typer.Option(help="The title; by default the model.", show_default=False),
+        typer.Option(metavar="TEXT", help="The title; by default the model.", show_default=False),
     ] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     quiet: options.Quiet = False,

@@ -24,7 +24,7 @@ def main(
             "--data",  # typer 0.27 would name it after the metavar: --DATA
             metavar="DATA",
             help="mnist, fashion_mnist, cifar10, cifar100, imagenet, folder:PATH, csv:PATH, "
-            "tensors:PATH, or a .safetensors file with both splits; or some images of a dataset, "
+            "tensors:PATH, or a .safetensors file with both splits. Or some images of a dataset, "
             "as in 'cifar10[:1000]' or 'cifar10[class=cat|dog]'.",
         ),
     ],
@@ -70,7 +70,9 @@ def main(
         ),
     ] = "float32",
     half: Annotated[bool, typer.Option("--half", help="The same as --store float16.")] = False,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same network.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="The same seed gives the same network.")
+    ] = 0,
     device: options.Device = "auto",
     quiet: options.Quiet = False,
     json: options.Json = False,

@@ -57,7 +57,9 @@ def main(
             "is stored.",
         ),
     ] = "float32",
-    seed: Annotated[int, typer.Option(help="The same seed gives the same generator.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="The same seed gives the same generator.")
+    ] = 0,
     device: options.Device = "auto",
     quiet: options.Quiet = False,
     json: options.Json = False,

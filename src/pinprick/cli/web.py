@@ -11,7 +11,7 @@ _PORT = 8431
 
 def main(
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port; 0 for any free one.")
+        int, typer.Option(metavar="NUMBER", min=0, max=65535, help="The port; 0 for any free one.")
     ] = _PORT,
     open_page: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
@@ -19,8 +19,9 @@ def main(
     host: Annotated[
         str,
         typer.Option(
+            metavar="ADDRESS",
             help="The address to listen on. By default this machine alone can reach the page; "
-            "beyond that, only with the token in the printed address."
+            "beyond that, only with the token in the printed address.",
         ),
     ] = "127.0.0.1",
     model: Annotated[
