@@ -26,16 +26,19 @@ from generators.interpretation import figures as interpretation
 from pinprick.attacks import ATTACKS
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.report.docs_reference import python_reference
+from pinprick.report.docs_settings import settings_reference
 from pinprick.report.docs_tables import attack_table, with_differences
 
 ROOT = Path(__file__).parent.parent
 METHODS = ROOT / "docs" / "methods" / "README.md"
 COMMANDS = ROOT / "docs" / "reference" / "commands.md"
+SETTINGS = ROOT / "docs" / "reference" / "settings.md"
 RESULT = ROOT / "docs" / "reference" / "result.md"
 IMAGES = ROOT / "docs" / "images"
 _WIDE = 900  # pixels of a picture on a page
 TABLE = re.compile(r"(?<=<!-- table of attacks -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
 REFERENCE = re.compile(r"(?<=<!-- reference -->\n).*?(?=<!-- end of reference -->)", re.DOTALL)
+SETTINGS_MARKS = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- end of settings -->)", re.DOTALL)
 
 
 def make_table() -> None:
@@ -59,6 +62,14 @@ def make_reference() -> None:
     text, found = REFERENCE.subn(lambda _: f"{reference}\n", RESULT.read_text(encoding="utf-8"))
     assert found == 1, f"{RESULT} has lost the marks around its reference"
     RESULT.write_text(text, encoding="utf-8")
+
+
+def make_settings() -> None:
+    """Put what the fields of the attacks say into the page on settings."""
+    settings = settings_reference("../methods/")
+    text, found = SETTINGS_MARKS.subn(lambda _: f"{settings}\n", SETTINGS.read_text("utf-8"))
+    assert found == 1, f"{SETTINGS} has lost the marks around its settings"
+    SETTINGS.write_text(text, encoding="utf-8")
 
 
 def make_commands() -> None:
@@ -141,6 +152,7 @@ MAKERS = {
     "differences": make_differences,
     "reference": make_reference,
     "commands": make_commands,
+    "settings": make_settings,
     "measured": make_measured,
     "leaderboard": make_leaderboard,
     "floors": make_floors,

@@ -50,13 +50,13 @@ class BruSLe(Attack):
 
     Attributes:
         k: Number of pixels that change, or "smallest" to seek the fewest for each image.
-        queries: Most queries per image, for each k that is tried; None for the paper's, 5000 where
-            a label is to be left and 10,000 where a target is to be reached.
-        starts: Queries of these that try random masks.
-        swap: Share of the pixels that is swapped at first, lambda_0 in the paper; None for the
-            paper's, 0.3 where a label is to be left and 0.05 where a target is to be reached.
-        loss: "margin" or "cross_entropy"; None for the paper's, the first where a label is to be
-            left and the second where a target is to be reached.
+        queries: Most queries per image, for each k that is tried. None for the paper's: 5000
+            untargeted, 10,000 targeted.
+        starts: Queries, of all, that try random masks.
+        swap: Share of the pixels that is swapped at first, lambda_0 in the paper. None for the
+            paper's: 0.3 untargeted, 0.05 targeted.
+        loss: What falls during the search. None for the paper's: "margin" untargeted,
+            "cross_entropy" targeted.
         rounds: Values of k that are tried per image at most, if k is "smallest".
     """
 

@@ -51,11 +51,11 @@ class CWL0(Attack):
         steps: Adam steps with one ``c``.
         lr: Adam's learning rate, in units of ``u``.
         weight: The first ``c``.
-        last_weight: A ``c`` that is not tried any more.
+        last_weight: The first ``c`` that is too large to be tried.
         unit: What is frozen and counted, "pixels" or "elements".
-        ranking: What a unit did, by the formula of the "paper" or of its "reference" code.
-        share: Freeze at least this share of the open units in a round, whatever they did.
-        halve: Where a round fails, take it back and freeze half as many, down to one.
+        ranking: How units are ranked: by the formula of the "paper" or of its "reference" code.
+        share: Freeze at least this share of the open units in a round, whatever their rank.
+        halve: Whether a round that fails is repeated with half as many units, down to one.
         max_passes: Most passes for an image; None for as many as it takes.
     """
 

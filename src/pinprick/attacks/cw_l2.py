@@ -39,8 +39,8 @@ class CWL2(Attack):
         searches: Weights ``c`` that are tried per image.
         lr: Adam's learning rate, in units of ``u``.
         weight: The first ``c``.
-        confidence: By how much of a logit the goal is to be met.
-        stop_early: Leave a search that stands still; a loss that swings may be taken for one.
+        confidence: Least margin, in logits, by which an image must fool.
+        stop_early: Stop a search whose loss stands still. A loss that swings may seem to.
     """
 
     card: ClassVar[Card] = Card(

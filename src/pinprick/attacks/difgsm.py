@@ -31,9 +31,9 @@ class DIFGSM(Attack):
     Attributes:
         eps: Radius of the ball, where pixel values run from 0 to 1.
         steps: Number of gradient steps.
-        step_size: Length of one step, ``a`` above; None for ``eps / steps``.
-        momentum: Weight of earlier gradients, ``m`` above; 1 gives M-DI-FGSM.
-        diversity: Probability of a random view, ``p`` above; 0 for I-FGSM.
+        step_size: Length of one step, ``a``; None for ``eps / steps``.
+        momentum: Weight of earlier gradients, ``m``; 1 gives M-DI-FGSM.
+        diversity: Probability of a random view, ``p``; 0 for I-FGSM.
         resize: "shrink" keeps the size the network sees, "enlarge" makes it larger.
         ratio: Side of the image over that of the padded canvas, at the least.
         pad_value: What is put around the image; 0.5 is the authors' grey.

@@ -55,18 +55,18 @@ class GSE(Attack):
         searches: Weights that are tried per image.
         freeze_after: Steps of a search after which no further pixel may change, ``k_hat``. The
             authors have 30 at CIFAR-10, and 50 for targets and at ImageNet.
-        step_size: Length of a step, ``s`` above, where pixel values run from 0 to 1.
+        step_size: Length of a step, ``s``, where pixel values run from 0 to 1.
         mu: Weight of the squared distance, where pixel values run from 0 to 1.
         q: Weights of pixels farther from all changed ones are divided by this in every step.
         reach: How far the blur reaches, in pixels; 2 is a square of 5 x 5.
         blur_sigma: Standard deviation of the blur, in pixels.
         first_weight: The first weight, as a share of the largest that changes anything.
         growth: Factor of the weight while all searches of an image fool.
-        stretch: After a search of an image that has never fooled, its steps are so many times
-            longer, and ``mu`` is so many times smaller. With 1 the weight is divided by ten, as the
-            authors do.
-        keep: Of all images that fooled, that of fewest changed "windows" of 8 x 8 pixels, as the
-            authors do, or of fewest "pixels".
+        stretch: Factor for an image that has not fooled yet: its steps become so many times longer
+            and ``mu`` so many times smaller after each search. With 1 the weight is divided by ten,
+            as in the authors' code.
+        keep: What decides which image that fooled is returned. "windows" is the fewest changed
+            windows of 8 x 8 pixels, as in the authors' code, "pixels" the fewest pixels.
     """
 
     card: ClassVar[Card] = Card(

@@ -45,7 +45,7 @@ class HopSkipJump(Attack):
         norm: What is kept small, "l2" or "linf".
         steps: Number of steps at most.
         queries: Queries per image at most, in all.
-        samples: Queries of the first estimate, B_1 above.
+        samples: Queries of the first estimate, B_1.
         most_samples: Queries of one estimate at most.
         gamma: Tolerance of the bisection, in units of the paper's.
         tries: Noisy images that are tried at most, to find one that fools.

@@ -26,7 +26,7 @@ class IFGSM(Attack):
     Attributes:
         eps: Radius of the ball, where pixel values run from 0 to 1.
         steps: Number of gradient steps.
-        step_size: Length of one step, ``a`` above; None for ``eps / steps``.
+        step_size: Length of one step, ``a``; None for ``eps / steps``.
     """
 
     card: ClassVar[Card] = Card(

@@ -28,8 +28,8 @@ class MIFGSM(Attack):
     Attributes:
         eps: Radius of the ball, where pixel values run from 0 to 1.
         steps: Number of gradient steps.
-        step_size: Length of one step, ``a`` above; None for ``eps / steps``.
-        momentum: Weight of earlier gradients, ``m`` above; 0 for I-FGSM.
+        step_size: Length of one step, ``a``; None for ``eps / steps``.
+        momentum: Weight of earlier gradients, ``m``; 0 for I-FGSM.
     """
 
     card: ClassVar[Card] = Card(

@@ -33,7 +33,7 @@ class PGD(Attack):
     Attributes:
         eps: Radius of the ball, where pixel values run from 0 to 1.
         steps: Number of gradient steps of a restart.
-        step_size: Length of one step, ``a`` above; None for ``eps / steps``.
+        step_size: Length of one step, ``a``; None for ``eps / steps``.
         restarts: Random starts per image at most.
         loss: What is brought down, "cross_entropy" or "margin", the gap between logits.
     """

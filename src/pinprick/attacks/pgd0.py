@@ -39,7 +39,7 @@ class PGD0(Attack):
     Attributes:
         k: Number of pixels that may change, or "smallest" to seek the fewest for each image.
         steps: Number of gradient steps of a restart.
-        step_size: Mean length of a step over the elements, ``a`` above.
+        step_size: Mean length of a step over the elements, ``a``.
         restarts: Starts per image at most, for each k that is tried.
         eps: Most that a value may change, where pixel values run from 0 to 1.
         kappa: Multiple of the σ-map that each pixel stays within; None for no map.

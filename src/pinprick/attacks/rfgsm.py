@@ -26,7 +26,7 @@ class RFGSM(Attack):
 
     Attributes:
         eps: Length of both steps together, where pixel values run from 0 to 1.
-        random_step: Length of the random one, ``a`` above, below ``eps``; None for ``eps / 2``.
+        random_step: Length of the random step, ``a``, below ``eps``; None for ``eps / 2``.
     """
 
     card: ClassVar[Card] = Card(

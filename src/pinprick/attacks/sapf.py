@@ -61,7 +61,7 @@ class SAPF(Attack):
         rho_sum: The first penalty per open gate too many, in an image of 3072 elements.
         rho_growth: Factor of both penalties per step.
         group: Side of a group, in pixels.
-        group_weight: Weight of the length of a group's gates, ``w`` above.
+        group_weight: Weight of the length of a group's gates, ``w``.
         rounds: Values of k that are tried per image at most, if k is "smallest".
     """
 

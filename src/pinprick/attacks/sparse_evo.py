@@ -48,8 +48,8 @@ class SparseEvo(Attack):
         queries: Queries per image at most, in all.
         population: Number of sets per image.
         crossover: Probability that a pixel comes from the first of the two other members.
-        mutation: Share of the child's pixels that is restored; None for the paper's on small
-            images, 0.04 where a label is to be left and 0.01 where a target is to be reached.
+        mutation: Share of the child's pixels that is restored. None for the paper's on small
+            images: 0.04 untargeted, 0.01 targeted.
         first: Share of the start's pixels that the first members lack.
         tries: Noisy images until all pixels are noisy; then the noise is sparse again.
         unit: Whether sets are of "pixels", as in the paper, or of "elements".

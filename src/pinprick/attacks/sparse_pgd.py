@@ -51,14 +51,14 @@ class SparsePGD(Attack):
             ``group`` it counts groups: rows, columns or patches.
         steps: Number of gradient steps for each k that is tried.
         projected: Whether the change moves in the k chosen pixels alone, or everywhere.
-        step_size: Length of a step of the change as a share of ``eps``, ``a`` above.
-        mask_step: Root mean square of a step of the mask, ``b`` above.
+        step_size: Length of a step of the change as a share of ``eps``, ``a``.
+        mask_step: Root mean square of a step of the mask, ``b``.
         patience: Steps for which the choice of pixels may stay the same.
         eps: Most that a value may change, where pixel values run from 0 to 1.
         unit: Whether k counts "pixels", as in the paper, or "elements".
         rounds: Values of k that are tried per image at most, if k is "smallest".
-        group: What k counts in place of single pixels: every "row", "column" or square "patch" that
-            is chosen may change as a whole. Patches may overlap.
+        group: What k counts: single pixels, or whole rows, columns or square patches, each of which
+            may change as a whole. Patches may overlap.
         patch_size: Side of a patch, in pixels; an image that is smaller is one patch.
     """
 

@@ -54,13 +54,13 @@ class SparseRS(Attack):
 
     Attributes:
         k: Number of pixels that may change, or "smallest" to seek the fewest for each image.
-        queries: Most queries per image, for each k that is tried; None for the paper's, 10,000
-            where a label is to be left and 100,000 where a target is to be reached.
-        alpha: Share of the k pixels that is swapped at first; None for the paper's, 0.3 where a
-            label is to be left and 0.1 where a target is to be reached.
+        queries: Most queries per image, for each k that is tried. None for the paper's: 10,000
+            untargeted, 100,000 targeted.
+        alpha: Share of the k pixels that is swapped at first. None for the paper's: 0.3
+            untargeted, 0.1 targeted.
         schedule: "falling", as in the paper, or "constant" for half of ``alpha`` throughout.
-        loss: "margin" or "cross_entropy"; None for the paper's, the first where a label is to be
-            left and the second where a target is to be reached.
+        loss: What falls during the search. None for the paper's: "margin" untargeted,
+            "cross_entropy" targeted.
         unit: Whether k counts "pixels" or "elements", which the authors call features.
         rounds: Values of k that are tried per image at most, if k is "smallest".
     """

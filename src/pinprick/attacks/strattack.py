@@ -52,8 +52,8 @@ class StrAttack(Attack):
         share: Share of the changed elements that a round restores.
         halve: Whether to restore half as many after a round that fails.
         eps: Most that a value may change, where pixel values run from 0 to 1.
-        keep: Of all images that fooled, that of fewest "elements", or the nearest in "l2" as in
-            the paper.
+        keep: Which of all images that fooled is returned: the one with the fewest "elements", or
+            the nearest in "l2", as in the paper.
     """
 
     card: ClassVar[Card] = Card(

@@ -41,11 +41,11 @@ class TIFGSM(Attack):
     Attributes:
         eps: Radius of the ball, where pixel values run from 0 to 1.
         steps: Number of gradient steps.
-        step_size: Length of one step, ``a`` above; None for ``eps / steps``.
+        step_size: Length of one step, ``a``; None for ``eps / steps``.
         kernel: Shape of ``W``: "gaussian", "uniform" or "linear".
         kernel_size: Its width in pixels, odd; 15 suits 299 x 299, 3 to 7 suit 32 x 32.
-        momentum: Weight of earlier gradients, ``m`` above.
-        diversity: Probability of a random view, ``p`` above.
+        momentum: Weight of earlier gradients, ``m``.
+        diversity: Probability of a random view, ``p``.
         resize, ratio, pad_value: Settings of the view, as in DI-FGSM.
     """
 

@@ -63,7 +63,7 @@ class WIFGSMPrinted(Attack):
         a: Width of the Gaussian that stands in for the derivative of the step function.
         lr: Learning rate, ``eta``.
         momentum: Share of the last update that is kept.
-        loss_scale: What ``J_adv`` is multiplied by. Not in the paper; see above.
+        loss_scale: What ``J_adv`` is multiplied by. Not in the paper.
         reading: "algorithm1", or "eq20" for the shrink inside the loss.
         keep: "last" for the image of line 7, or "sparsest" for the sparsest that fooled.
         start_label: "adversarial" for a start towards ``y_adv``, or "true" for one away from

@@ -76,6 +76,7 @@ def _print_page(cls: "type[Attack]") -> None:
     from pinprick.attacks.build import all_settings
     from pinprick.attacks.card import norm_and_units
     from pinprick.attacks.papers import PAPERS
+    from pinprick.report.words import value_words
     from pinprick.settings import meanings_of, ranges_of
 
     attack = cls()
@@ -103,26 +104,19 @@ def _print_page(cls: "type[Attack]") -> None:
     )
     print_table(("fact", ""), facts, fold=True)
     rows = [
-        (key, _shown(value), ranges[key], meanings.get(key, ""))
+        (key, value_words(value), ranges[key], meanings.get(key, ""))
         for key, value in all_settings(attack).items()
         if key != "name"
     ]
     if rows:
         print_table(("setting", "default", "allowed", "meaning"), rows, fold=True)
     for name, preset in cls.presets.items():
-        typer.echo(f"preset={name}: {', '.join(f'{key}={_shown(v)}' for key, v in preset.items())}")
+        typer.echo(
+            f"preset={name}: {', '.join(f'{key}={value_words(v)}' for key, v in preset.items())}"
+        )
     if card.differences:
         typer.echo("differences from the paper or its code:")
         for sentence in card.differences:
             typer.echo(f"- {sentence}")
     elif card.paper:
         typer.echo("no differences from the paper")
-
-
-def _shown(value: Any) -> str:
-    """A setting as ``--option`` takes it."""
-    if value is None or isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict):
-        return str(value.get("name", value))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

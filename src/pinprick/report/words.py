@@ -139,14 +139,15 @@ def settings_in_words(attack: Attack) -> str:
 
 
 def _different(own: dict[str, Any], usual: dict[str, Any]) -> list[str]:
-    return [f"{key}={_value_words(own[key])}" for key in own if own[key] != usual[key]]
+    return [f"{key}={value_words(own[key])}" for key in own if own[key] != usual[key]]
 
 
-def _value_words(value: Any) -> str:
+def value_words(value: Any) -> str:
+    """A setting as ``--option`` takes it; of an attack, its name."""
     if isinstance(value, dict):  # an attack within an attack
         return str(value["name"])
     if isinstance(value, list):
-        return ",".join(map(_value_words, value))
+        return ",".join(map(value_words, value))
     if value is None or isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -50,8 +50,8 @@ class SAMOO(Attack):
         population: Number of individuals per image.
         zeros: Probability that a value of a pixel in the set stays as it is.
         crossover: Share of the k pixels that a parent takes from the other.
-        mutation: Share of the k pixels that are replaced by random ones; None for the paper's, 0.4
-            where a label is to be left and 0.2 where a target is to be reached.
+        mutation: Share of the k pixels that are replaced by random ones. None for the paper's: 0.4
+            untargeted, 0.2 targeted.
         parents: "tournament" for the preferred of two at random, as in the authors' code, or
             "uniform" for any two, as in the paper.
         shrink: Whether to go on once an image is fooled, to make the change smaller.
