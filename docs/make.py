@@ -1,12 +1,12 @@
 """Makes again what the pages hold of the program's own making; ``scripts/docs`` runs it.
 
 The table of attacks comes from the cards, and so does where each differs from its paper. The
-reference of results and public names comes from docstrings, that of commands from the program, that
-of settings from their fields. The pictures are figures as ``pinprick attack`` and ``pinprick
-explain`` write them, of the rocket of the demo, by the default attack on the embedded model; those
-of the explanation are made smaller, since a page need not be heavy. The curves are what the page on
-metrics draws. Measured values and plots come from rows by ``generators``. ``PICTURES`` says what
-makes each picture; all have full colours.
+reference of results and public names comes from docstrings, that of commands from the program,
+those of settings and files from their fields. The pictures are figures as ``pinprick attack`` and
+``pinprick explain`` write them, of the rocket of the demo, by the default attack on the embedded
+model; those of the explanation are made smaller, since a page need not be heavy. The curves are
+what the page on metrics draws. Measured values and plots come from rows by ``generators``.
+``PICTURES`` says what makes each picture; all have full colours.
 """
 
 import re
@@ -20,6 +20,7 @@ from PIL import Image
 
 import pinprick
 from command_reference import fill_commands
+from format_reference import fill_formats
 from generators import all_pages, fill_page, floors, leaderboard, paper, speed
 from generators.interpretation import examples
 from generators.interpretation import figures as interpretation
@@ -33,6 +34,7 @@ ROOT = Path(__file__).parent.parent
 METHODS = ROOT / "docs" / "methods" / "README.md"
 COMMANDS = ROOT / "docs" / "reference" / "commands.md"
 SETTINGS = ROOT / "docs" / "reference" / "settings.md"
+FORMATS = ROOT / "docs" / "reference" / "file_formats.md"
 RESULT = ROOT / "docs" / "reference" / "result.md"
 IMAGES = ROOT / "docs" / "images"
 _WIDE = 900  # pixels of a picture on a page
@@ -76,6 +78,12 @@ def make_commands() -> None:
     """Put what the program says of its commands into their page."""
     page = fill_commands(COMMANDS.read_text(encoding="utf-8"))
     COMMANDS.write_text(page, encoding="utf-8")
+
+
+def make_formats() -> None:
+    """Put the fields of the files that are written into their page."""
+    page = fill_formats(FORMATS.read_text(encoding="utf-8"))
+    FORMATS.write_text(page, encoding="utf-8")
 
 
 def make_measured() -> None:
@@ -153,6 +161,7 @@ MAKERS = {
     "reference": make_reference,
     "commands": make_commands,
     "settings": make_settings,
+    "formats": make_formats,
     "measured": make_measured,
     "leaderboard": make_leaderboard,
     "floors": make_floors,

@@ -24,12 +24,12 @@ class Product:
     """One product of a plan; names as in the TOML file.
 
     Attributes:
-        models: Names of the attacked models.
-        data: Subsets of datasets.
-        attacks: The attacks.
-        goals: "untargeted", "least_likely", "random" or "class 3".
-        seeds: One cell per seed.
-        victims: Models that judge the adversarial images of all others.
+        models: Names of the attacked models, as ``--model`` takes them.
+        data: Subsets of datasets, as ``--data`` takes them.
+        attacks: Names, or tables of ``name``, ``preset`` and settings.
+        goals: "untargeted", "least_likely", "random", or a class such as "class 3".
+        seeds: Seeds of the attacks and of random targets.
+        victims: Models that judge the adversarial images of all other models.
         images_per_cell: Most images of one cell.
         batch_size: Images per batch.
         threads: CPU threads of each cell.
@@ -39,7 +39,7 @@ class Product:
         max_backwards: Most backward passes per image.
         max_passes: Most forward and backward passes per image, added up.
         speed: How the model is queried on a GPU, as in ``run_attack``; a CPU has exact passes.
-        dense: Whether perturbations of many elements are stored, too.
+        dense: Whether to save perturbations of over 1000 elements, or over a quarter of them.
         lines: First line of this product in the file, and the line after its last.
     """
 

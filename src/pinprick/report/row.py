@@ -51,9 +51,21 @@ class Row:
     Attributes:
         label, target: True class and target class, as numbers; the target is None without one.
         label_name, target_name: Their names.
-        clean, adversarial, rounded: Predictions before, after, and after 8-bit rounding.
-        needed_pixels, needed_elements: None where the goal was not met.
+        clean, adversarial, rounded: Predictions before, after, and after 8-bit rounding: index and
+            name of the class, and confidence.
+        success: The adversarial image meets the goal.
+        skipped: The clean image meets the goal, so it was not attacked.
+        correct: The clean image is classified correctly.
+        survives_8bit: The goal is still met after rounding to 8-bit values.
+        l0_pixels, l0_elements: Number of changed units.
+        l0_pixels_percent, l0_elements_percent: The same as a percentage of the image.
+        needed_pixels, needed_elements: Changed units; None where the goal was not met.
+        l1, l2, linf: Norms of the change.
         margin: Margin of the adversarial image in logits; below zero where the goal was met.
+        forwards, backwards: Passes of the attack.
+        out_of_budget, out_of_time: The image was refused passes by a limit.
+        batch_size: Images in its batch.
+        remark: Why the attack failed; empty where it did not.
         seconds: Time of its batch, divided by the number of images attacked in the batch.
         peak_memory: Peak GPU memory of its batch in bytes; None on a CPU.
         found_by: Stage of the attack that found it; empty for attacks with one stage.
@@ -62,7 +74,7 @@ class Row:
             may change the outcome.
         beaten_by_scores: Whether scores alone found fewer units than all searches with gradients.
         stages: Forward and backward passes per stage.
-        start: Passes of the attack on another model that this one started from; None without one.
+        start: Passes of the attack that made the start; None without one.
         trace: The best so far, step by step; None unless it was traced.
     """
 

@@ -19,7 +19,8 @@ class Effect:
     """The effect of one group, by one definition.
 
     Attributes:
-        obscuring, leading: See above.
+        obscuring: Decrease of the score of the true class.
+        leading: Increase of the score of the rival.
         margin: Their sum.
         balance: ``(obscuring - leading) / (|obscuring| + |leading|)``; 0 if both are zero.
         label: One of ``pinprick.explain.noise.labels.LABELS``.
@@ -34,7 +35,11 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleyEffect(Effect):
-    """The Shapley value, which is what is reported; standard errors are 0 if it is exact."""
+    """The Shapley value, which is what is reported.
+
+    Attributes:
+        obscuring_error, leading_error, margin_error: Standard errors; 0 if it is exact.
+    """
 
     obscuring_error: float
     leading_error: float
@@ -43,7 +48,12 @@ class ShapleyEffect(Effect):
 
 @dataclass(frozen=True, kw_only=True)
 class AblationEffect(Effect):
-    """The mean of removal and insertion, and each of them."""
+    """The mean of removal and insertion, and each of them.
+
+    Attributes:
+        removed_obscuring, removed_leading: Effects of restoring the group alone.
+        inserted_obscuring, inserted_leading: Effects of changing the group alone.
+    """
 
     removed_obscuring: float
     removed_leading: float
@@ -172,8 +182,8 @@ class Explanation:
     Attributes:
         id: The index of the image.
         model, attack: The attacked model; the attack with its settings.
-        status: "fooled"; "failed": the goal is not met, explained all the same; "skipped": the goal
-            was met before the attack, so there is nothing to explain.
+        status: "fooled", "failed" or "skipped". A failed attack is explained as well. An image is
+            skipped where the clean image meets the goal.
         remark: Why it failed, where that is known.
         label: The true class.
         target: The class to reach; None if untargeted.
