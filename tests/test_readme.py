@@ -20,6 +20,7 @@ SHELL_PAGES = (
     "README.md",
     "CONTRIBUTING.md",
     "docs/reference/commands.md",
+    "docs/reference/data.md",
     "docs/reference/metrics.md",
     "docs/reference/models.md",
     "docs/how_to/explain.md",
