@@ -31,6 +31,7 @@ SHELL_PAGES = (
     "docs/how_to/resume.md",
     "docs/how_to/web.md",
     "docs/methods/egs_tssa.md",
+    "docs/how_to/which_attack.md",
 )
 
 
