@@ -129,6 +129,15 @@ def make_picture() -> None:
         shutil.copyfile(Path(folder) / "rocket-figure.png", IMAGES / "attack.png")
 
 
+def make_start() -> None:
+    """Attack the images of the page for newcomers and keep the figure of the first."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = ["--data", "fashion_sample", "--limit", "4", "--model", "pinprick:fashion_cnn"]
+        more = ["--option", "effort=fast", "--out", folder]
+        subprocess.run(["pinprick", "attack", *data, *more], check=True)
+        shutil.copyfile(Path(folder) / "fashion_sample-test-0-figure.png", IMAGES / "start.png")
+
+
 def make_explanation() -> None:
     """Explain the attack on the rocket and keep both figures, smaller."""
     with tempfile.TemporaryDirectory() as folder:
@@ -170,6 +179,7 @@ MAKERS = {
     "interpretation": make_interpretation,
     "examples": make_examples,
     "picture": make_picture,
+    "start": make_start,
     "explanation": make_explanation,
     "curves": make_curves,
 }

@@ -36,11 +36,12 @@ def blocks(text: str) -> list[tuple[int, str]]:
     ]
 
 
+ALONE = ("ten_minutes.md",)  # pages that test_start_page.py runs, with their commands
 SLOW = ("README.md", "metrics.md", "robust_model.md")  # pages whose code takes seconds
 WITH_CODE = [
     pytest.param(page, marks=pytest.mark.slow if page.name in SLOW else ())
     for page in PAGES
-    if page.exists() and blocks(page.read_text())
+    if page.exists() and page.name not in ALONE and blocks(page.read_text())
 ]
 
 
