@@ -1,4 +1,4 @@
-"""The block "Measured" on the pages of l0 attacks and the excerpt of README.
+"""The block "Measured" on the pages of l0 attacks, and the models and data on their index.
 
 Both come from the store results/leaderboard. Without it they say "Not measured."
 """
@@ -16,14 +16,13 @@ from pinprick.report.docs_attack_numbers import (
     AttackNumbers,
     attack_block,
     attack_numbers,
-    best_attacks,
     task_table,
 )
 
 FOLDER = "results/leaderboard"
 STORE = Path(__file__).parents[2] / FOLDER
 COMMAND = f"pinprick bench show {FOLDER} --details --unit {{}}"
-LEGEND = "[What the columns mean]({}README.md#measured)."
+LEGEND = "[What the columns mean](README.md#measured)."
 
 
 @cache
@@ -45,7 +44,7 @@ def page_block(name: str) -> str:
         return block
     unit, *others = [unit for unit in get_args(Unit) if f"{unit.capitalize()}, " in block]
     rows = " or ".join([f"`{COMMAND.format(unit)}`", *(f"`--unit {other}`" for other in others)])
-    return f"{block}\n\nAll rows: {rows}.\n{LEGEND.format('')}"
+    return f"{block}\n\nAll rows: {rows}.\n{LEGEND}"
 
 
 def tasks() -> str:
@@ -53,17 +52,8 @@ def tasks() -> str:
     return f"{task_table(numbers())}\n\n{origin()}" if numbers() else NOT_MEASURED
 
 
-def excerpt() -> str:
-    """The five best attacks."""
-    if not STORE.is_dir():
-        return NOT_MEASURED
-    table = best_attacks(*Store(STORE).rows_and_cells(), "elements")
-    rows = f"All rows: `{COMMAND.format('elements')}`."
-    return f"{table}\n\n{rows}\n{LEGEND.format('docs/methods/')}"
-
-
 PAGES = {
     f"docs/methods/{name}.md": {"leaderboard": partial(page_block, name)}
     for name, attack in ATTACKS.items()
     if norm_and_units(attack).startswith("l0")
-} | {"README.md": {"best attacks": excerpt}, "docs/methods/README.md": {"tasks": tasks}}
+} | {"docs/methods/README.md": {"tasks": tasks}}

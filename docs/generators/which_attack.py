@@ -1,6 +1,6 @@
-"""The measured tables of docs/how_to/which_attack.md.
+"""The measured tables of docs/how_to/which_attack.md, and the eight attacks of README.
 
-They come from the store results/leaderboard, the attacks towards a target from results/wifgsm.
+Both come from the store results/leaderboard, the attacks towards a target from results/wifgsm.
 """
 
 import json
@@ -21,6 +21,16 @@ from pinprick.report.docs_measured import markdown_table
 from pinprick.report.summary_tables import decimal_text, number_text
 
 WITH_TARGETS = Path(__file__).parents[2] / "results" / "wifgsm" / "store"
+EIGHT = {
+    "pinprick": ("pinprick effort=balanced", "the fewest pixels or elements; start here"),
+    "auto": ("auto", "a robust accuracy to publish: the worst case of several attacks"),
+    "sigma_zero": ("sigma_zero", "a baseline that recent papers compare with"),
+    "wifgsm": ("wifgsm", "few passes; sparse attacks that can be explained"),
+    "sparse_pgd": ("sparse_pgd", "a fixed number of pixels"),
+    "sparse_rs": ("sparse_rs", "a model that gives scores alone"),
+    "sparse_evo": ("sparse_evo", "a model that gives labels alone"),
+    "pgd": ("", "small changes of every pixel (l∞)"),
+}
 USABLE = {  # by what a model gives, what an attack may need
     "gradients": ("network", "gradients", "scores", "labels"),
     "scores": ("scores", "labels"),
@@ -31,6 +41,19 @@ BUDGETS = {"cifar10": (3, 5, 10), "nips2017": (25, 50, 100)}
 SETS = {"mnist": "MNIST", "fashion_mnist": "Fashion", "cifar10": "CIFAR-10", "nips2017": "photos"}
 AT_A_BUDGET = ("sparse_pgd", "pgd0", "sparse_rs", "brusle", "sa_moo", "onepixel", "pinprick")
 Lines = dict[str, dict[str, AttackLine]]  # by attack and set
+
+
+def eight_attacks() -> str:
+    """What each is for, what it needs, and its figures in elements."""
+    lines = _lines("elements")
+    rows = []
+    for name, (label, use) in EIGHT.items():
+        access = ATTACKS[name].card.access
+        own = lines.get(label, {})
+        figures = _figures(own, ("cifar10", "nips2017")) if own else ["-"] * 4
+        rows.append([f"[`{name}`](docs/methods/{name}.md)", use, access, *figures])
+    columns = ["attack", "use it for", "needs", "optimality", "CIFAR-10", "photos", "passes"]
+    return markdown_table(columns, rows)
 
 
 def best_by_passes() -> str:
@@ -151,6 +174,11 @@ def _best(access: str, unit: Unit, limit: int) -> str:
     return "none"
 
 
+def _figures(own: dict[str, AttackLine], sets: Iterable[str]) -> list[str]:
+    medians = [_median(own.get(data)) for data in sets]
+    return [decimal_text(_optimality(own), 2), *medians, _passes(own)]
+
+
 def _median(line: AttackLine | None) -> str:
     return "-" if line is None else number_text(line.median, whole=True)
 
@@ -179,4 +207,5 @@ PAGES = {
         **{name: partial(_if_there, LEADERBOARD, block) for name, block in _BLOCKS.items()},
         "targets": partial(_if_there, WITH_TARGETS, with_targets),
     },
+    "README.md": {"eight attacks": partial(_if_there, LEADERBOARD, eight_attacks)},
 }

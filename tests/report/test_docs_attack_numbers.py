@@ -13,7 +13,6 @@ from pinprick.report.docs_attack_numbers import (
     NOT_MEASURED,
     attack_block,
     attack_numbers,
-    best_attacks,
     settings_words,
     task_table,
 )
@@ -120,26 +119,3 @@ def test_settings_are_named_by_preset_difference_limit_and_revision() -> None:
     assert settings_words(about(SparseRS(), max_passes=2000)) == ("at most 2000 passes",)
     older = about(SparseRS(), revision=SparseRS.card.revision - 1)
     assert settings_words(older)[0].startswith(f"revision {SparseRS.card.revision - 1}; now it is")
-
-
-def test_the_best_attacks_are_the_first_of_the_board_without_a_target() -> None:
-    rows = frame(
-        cell("a", [1, 2, 3]),
-        cell("b", [2, 2, 3]),
-        cell("c", [3, 3, 3]),
-        cell("d", [1, 1, 1], goal="least_likely"),
-    )
-    head, _, *lines = best_attacks(*rows, "pixels", count=2).splitlines()
-    assert "median pixels" in head
-    assert [line.split(" | ")[1] for line in lines] == ["`a`", "`b`"]
-
-
-def test_an_attack_in_the_other_unit_is_left_out_where_it_is_there_in_both() -> None:
-    rows = frame(
-        cell("a", [1, 2, 3], settings={"unit": "elements"}),
-        cell("a", [1, 1, 1], settings={"unit": "pixels"}),
-        cell("b", [2, 2, 3], settings={"unit": "pixels"}),
-    )
-    *_, first, second = best_attacks(*rows, "elements").splitlines()
-    assert "`unit=elements`" in first
-    assert second.split(" | ")[1] == "`b`"

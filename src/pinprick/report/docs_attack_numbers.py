@@ -1,4 +1,4 @@
-"""What a benchmark store says about each attack, for the attack's page and for README."""
+"""What a benchmark store says about each attack, for the attack's page."""
 
 import json
 import math
@@ -123,44 +123,6 @@ def task_table(found: Sequence[AttackNumbers]) -> str:
         for task in sorted(tasks, key=lambda task: labels[task])
     ]
     return markdown_table(("model", "`--model`", "`--data`", "images"), rows)
-
-
-def best_attacks(rows: "pl.LazyFrame", cells: "pl.DataFrame", unit: Unit, count: int = 5) -> str:
-    """A table of the best attacks without a target by optimality, over all models of a store."""
-    cells = choose_cells(cells)
-    about = {row["name"]: row for row in cells.unique("name").iter_rows(named=True)}
-    store = read_runs(rows, cells, unit)
-    store = store.part([task for task in store.tasks if task.goal == "untargeted"])
-    covered = {
-        name: cover(store, name) for name in store.attacks if not _of_other_unit(name, about, unit)
-    }
-    lines = attack_lines(store, covered, unit, data="", goal="untargeted")
-    columns = ("rank", "attack", "settings", "optimality", "fooling rate", f"median {unit}")
-    found = [_line(line, about[line.attack]) for line in lines[:count]]
-    return markdown_table((*columns, "passes", "images"), found)
-
-
-def _of_other_unit(name: str, about: Mapping[str, Mapping[str, Any]], unit: Unit) -> bool:
-    """Whether an attack counts the other unit, and the store has it with this one, too."""
-    units = {
-        label: json.loads(row["settings"]).get("unit")
-        for label, row in about.items()
-        if row["attack"] == about[name]["attack"]
-    }
-    return units[name] != unit and unit in units.values()
-
-
-def _line(line: AttackLine, about: Mapping[str, Any]) -> list[str]:
-    return [
-        str(line.rank or "-"),
-        f"`{about['attack']}`",
-        _joined(settings_words(about)),
-        _with_interval(line.optimality),
-        percent_text(line.fooling_rate),
-        number_text(line.median, whole=True),
-        _passes(line.forwards, line.backwards),
-        str(line.images),
-    ]
 
 
 def _lines(part: StoreRuns, covered: Mapping[str, Coverage], unit: Unit) -> dict[str, AttackLine]:
