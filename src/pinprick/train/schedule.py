@@ -21,11 +21,11 @@ class Schedule(Settings):
         optimiser: "sgd" (with Nesterov's momentum) or "adam".
         lr: The largest learning rate.
         lr_shape: Pairs of a share of the training and the share of ``lr`` there; linear between.
-        momentum: Of sgd.
+        momentum: Momentum of sgd.
         weight_decay: On weights of convolutions and linear layers; biases and norms have none.
         label_smoothing: Share of the label that is spread over all classes.
-        trades: Weight of the divergence between predictions on clean and perturbed images in the
-            loss of TRADES. None for the cross-entropy on the perturbed images.
+        trades: Weight of the KL term of TRADES between clean and perturbed images. None for the
+            cross-entropy on the perturbed images.
         ema: Decay per step of a running mean of the weights, which is the network that is saved.
             None to save the last weights.
         crop: Largest random shift in pixels; the border is mirrored.

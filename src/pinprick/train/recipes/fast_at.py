@@ -34,7 +34,7 @@ class FastAT(Recipe):
 
     Attributes:
         eps: Radius of the l-infinity ball, where pixel values run from 0 to 1.
-        step_size: Length of the step, ``a`` above; None for ``1.25 * eps``.
+        step_size: Length ``a`` of the step; None for ``1.25 * eps``.
         guard: Whether to roll an epoch back when robust accuracy collapses.
     """
 

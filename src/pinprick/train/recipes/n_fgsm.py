@@ -25,8 +25,8 @@ class NFGSM(Recipe):
     """Training on one signed step from a noisy start.
 
     Attributes:
-        eps: Length of the step, ``a`` above, where pixel values run from 0 to 1.
-        noise: Largest noise of the start, ``k`` above, in units of ``eps``.
+        eps: Length ``a`` of the step, where pixel values run from 0 to 1.
+        noise: Largest noise ``k`` of the start, in units of ``eps``.
         guard: Whether to roll an epoch back when robust accuracy collapses.
     """
 
