@@ -19,6 +19,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHELL_PAGES = (
     "README.md",
     "CONTRIBUTING.md",
+    "docs/reference/checks.md",
     "docs/reference/commands.md",
     "docs/reference/data.md",
     "docs/reference/metrics.md",

@@ -70,8 +70,8 @@ def guard() -> str:
                 f"{polished['mean_pixels']:.2f}",
             )
         )
-    columns = ("attack", "guard", "fooled", "do not fool alone", "do not fool in some batch")
-    return markdown_table((*columns, "margin nearest to 0, in logits", "pixels, mean"), rows)
+    columns = ("attack", "guard", "fooled", "not alone", "batch", "margin", "mean pixels")
+    return markdown_table(columns, rows)
 
 
 def _short(number: float) -> str:
