@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
 from attacked_images import attacked
 from bench.cells import ORIGIN
@@ -101,6 +102,15 @@ def write_store(folder: Path, results: list[AttackResult], *, error: str = "") -
     return folder
 
 
+def add_run_with_an_error(folder: Path, result: AttackResult, error: str) -> None:
+    """One more cell for a store; its last image has an error in place of numbers."""
+    cell, sound = _cell(result), result[:-1]
+    labels = sound.goal.labels
+    rows = to_table(sound, cell.key, victims=[labels], victims_clean=[labels])
+    failed = error_table(cell.key, result.ids[-1:].tolist(), error)
+    Store(folder).write(cell, pa.concat_tables([rows, failed]), ORIGIN)
+
+
 def _cell(result: AttackResult, name: str | None = None) -> Cell:
     digest = tensors_sha256([("images", result.images), ("labels", result.goal.labels)])
     assert digest is not None
@@ -113,5 +123,6 @@ def _cell(result: AttackResult, name: str | None = None) -> Cell:
         data_hash=digest,
         first=0,
         last=len(result),
+        seed=result.seed,
         victims=(("other net", "b" * 64),),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pages.results import sample, write_folder, write_store
+from pages.results import add_run_with_an_error, sample, write_folder, write_store
 from pinprick import BadInput, save_result
 from pinprick.pages.inline_assets import FOLDER, STYLES, modules, script
 from pinprick.pages.report_page import as_script_data, make_report
@@ -179,6 +179,18 @@ def test_the_fooled_images_of_several_seeds_are_their_mean(tmp_path: Path) -> No
     page = make_report([tmp_path]).html
     assert "pin fooled 1.5 of 3 correctly classified images in the mean of 2 seeds: 50.0" in page
     assert "<td>1.5 of 3</td>" in page
+
+
+def test_a_seed_that_lacks_images_because_of_errors_is_named(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", [sample([1, 3]), sample([1, 3], seed=2)])
+    add_run_with_an_error(store, sample([2, 2], seed=1), "out of memory")
+    report = make_report([store])
+    (line,) = Page(report.html).data["tasks"][0]["attacks"]
+    assert (line["seeds"], line["left_out"], line["errors"]) == (2, [1], 1)
+    assert (
+        "1 row has an error. The numbers of pin are without seed 1, which lacks images because of "
+        "errors."
+    ) in report.html
 
 
 def test_an_attack_with_errors_alone_has_no_median(tmp_path: Path) -> None:

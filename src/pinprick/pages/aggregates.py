@@ -48,8 +48,11 @@ def summarise_attacks(
     return {row.attack: row for row in sorted(rows, key=_rank)}
 
 
-def attack_line(row: SummaryRow, seeds: Seeds) -> dict[str, Any]:
-    """Rates, needed units and cost of one attack; of several seeds the means."""
+def attack_line(row: SummaryRow, seeds: Seeds, left_out: Seeds = ()) -> dict[str, Any]:
+    """Rates, needed units and cost of one attack; of several seeds the means.
+
+    Errors are counted over all seeds, also over those that are ``left_out`` of the means.
+    """
     correct = np.logical_and.reduce([run.outcomes.correct for run in seeds])
     fooled = [int((np.isfinite(run.outcomes.pixels) & correct).sum()) for run in seeds]
     return {
@@ -65,7 +68,8 @@ def attack_line(row: SummaryRow, seeds: Seeds) -> dict[str, Any]:
         "backwards": _number(row.backwards),
         "seconds": _number(row.seconds),
         "lost_as_png": int(seeds[0].lost_as_png.sum()),
-        "errors": len(seeds[0].failed),
+        "errors": sum(len(run.failed) for run in (*seeds, *left_out)),
+        "left_out": sorted(run.seed for run in left_out),
     }
 
 

@@ -130,7 +130,10 @@ def _task(number: int, task: TaskRuns, gallery: Gallery, most: int, attacks: int
         "data": task.task.data,
         "goal": task.task.goal,
         "images": len(task.images),
-        "attacks": [attack_line(summaries[name], runs) for name, runs in by_attack.items()],
+        "attacks": [
+            attack_line(summaries[name], runs, task.left_out.get(name, ()))
+            for name, runs in by_attack.items()
+        ],
         "accuracy": {unit: accuracy_curves(by_attack, unit, points) for unit in UNITS},
         "cost": {unit: cost_series(by_attack, summaries, unit) for unit in UNITS},
         "queries": query_curves(by_attack, points),

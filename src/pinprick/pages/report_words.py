@@ -24,7 +24,7 @@ def summary_sentences(task: Mapping[str, Any]) -> list[str]:
     errors = sum(line["errors"] for line in task["attacks"])
     if errors:
         sentences.append(f"{errors} {_plural(errors, 'row has', 'rows have')} an error.")
-    return sentences
+    return sentences + [_left_out_sentence(line) for line in task["attacks"] if line["left_out"]]
 
 
 def _main_sentence(line: Mapping[str, Any], task: Mapping[str, Any]) -> str:
@@ -65,6 +65,15 @@ def _others_sentence(best: Mapping[str, Any], others: Sequence[Mapping[str, Any]
     if len(others) == 1:
         return f"The other attack has no lower median: {next_one}."
     return f"None of the {len(others)} other attacks has a lower median: {next_one}."
+
+
+def _left_out_sentence(line: Mapping[str, Any]) -> str:
+    seeds = line["left_out"]
+    names = ", ".join(map(str, seeds))
+    return (
+        f"The numbers of {line['attack']} are without {_plural(len(seeds), 'seed', 'seeds')} "
+        f"{names}, which {_plural(len(seeds), 'lacks', 'lack')} images because of errors."
+    )
 
 
 def number(value: float) -> str:

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from pinprick.pages.report_parts import PICTURES, ReadEntries, ReportRun, Source, Task
@@ -21,11 +21,13 @@ class TaskRuns:
         task: What was attacked.
         by_attack: The runs of each attack, one per seed, all of the same images.
         readers: Per attack, the function that reads what its first run did to some images.
+        left_out: Per attack, the runs of seeds that lack images, because of errors.
     """
 
     task: Task
     by_attack: dict[str, list[ReportRun]]
     readers: dict[str, ReadEntries]
+    left_out: dict[str, list[ReportRun]] = field(default_factory=dict)
 
     @property
     def images(self) -> list[str]:
@@ -57,11 +59,16 @@ def tasks_of(sources: Sequence[Source]) -> list[TaskRuns]:
     tasks = []
     for task, attacks in _told_apart(found):
         kept = {name: _longest(pairs) for name, pairs in attacks.items()}
+        left_out = {
+            name: [run for run, _ in pairs if all(run is not own for own, _ in kept[name])]
+            for name, pairs in attacks.items()
+        }
         tasks.append(
             TaskRuns(
                 task,
                 {name: [run for run, _ in pairs] for name, pairs in kept.items()},
                 {name: pairs[0][1] for name, pairs in kept.items()},
+                left_out,
             )
         )
     return tasks
