@@ -74,13 +74,13 @@ def copy_pages(folder: Path) -> list[str]:
     for source, place in kept.items():
         copy = folder / place
         copy.parent.mkdir(parents=True, exist_ok=True)
-        if source.endswith(".ipynb"):
-            copy.write_text(notebook_page(ROOT / source), encoding="utf-8")
-        elif source.endswith(".md"):
-            text = (ROOT / source).read_text(encoding="utf-8")
-            copy.write_text(with_whole_numbers(with_links(text, source)), encoding="utf-8")
-        else:
+        if not place.endswith(".md"):
             shutil.copyfile(ROOT / source, copy)
+            continue
+        text = (ROOT / source).read_text(encoding="utf-8")
+        if source.endswith(".ipynb"):
+            text = notebook_page(text)
+        copy.write_text(with_whole_numbers(with_links(text, source)), encoding="utf-8")
     return [place for place in kept.values() if place.endswith(".md")]
 
 
@@ -115,7 +115,8 @@ def with_links(text: str, source: str) -> str:
         if place is None:
             return found["text"]
         here = PurePosixPath(place_in_site(source) or "").parent
-        return found[0].replace(target, os.path.relpath(place, here) + mark + anchor)
+        before, _, after = found[0].rpartition(target)
+        return f"{before}{os.path.relpath(place, here)}{mark}{anchor}{after}"
 
     return LINK.sub(changed, text)
 

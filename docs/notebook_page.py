@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 
-def notebook_page(path: Path) -> str:
+def notebook_page(text: str) -> str:
     """The cells of a notebook one after another, each with its outputs."""
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    return "\n\n".join(part for cell in notebook["cells"] for part in _parts(cell)) + "\n"
+    cells = json.loads(text)["cells"]
+    return "\n\n".join(part for cell in cells for part in _parts(cell)) + "\n"
 
 
 def _parts(cell: dict[str, Any]) -> Iterator[str]:

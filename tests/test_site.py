@@ -1,5 +1,6 @@
 """The site of the pages: it is whole, and opens from a folder without a network."""
 
+import json
 import re
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from build_site import (
     with_links,
     with_whole_numbers,
 )
+from notebook_page import notebook_page
 
 pytestmark = pytest.mark.plain
 OUTSIDE = re.compile(r"<(?:script|img|iframe)[^>]* src=\"?https?:|<link[^>]* href=\"?https?:")
@@ -55,6 +57,7 @@ def test_the_home_page_lists_all_pages_but_parts(tmp_path: Path) -> None:
             "[n]: notebooks/your_own_model.ipynb",
             "[n]: notebooks/your_own_model.md",
         ),
+        ("README.md", "[docs/README.md](docs/README.md)", "[docs/README.md](../README.md)"),
         ("docs/README.md", "the [licence](../LICENSE).", "the licence."),
         (
             "docs/README.md",
@@ -80,6 +83,25 @@ def test_links_lead_to_where_things_are_in_the_site(source: str, text: str, chan
 def test_a_link_to_nowhere_stops_the_build(text: str, fault: str) -> None:
     with pytest.raises(BrokenSite, match=fault):
         with_links(text, "docs/README.md")
+
+
+def test_a_notebook_is_text_code_and_what_it_showed() -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# A title\n", "Text."]},
+        {
+            "cell_type": "code",
+            "source": ["print(1)\n", "2"],
+            "outputs": [
+                {"output_type": "stream", "text": ["1\n"]},
+                {"output_type": "execute_result", "data": {"text/plain": ["2"]}},
+                {"output_type": "display_data", "data": {"text/html": ["<b>3</b>"]}},
+            ],
+        },
+    ]
+    assert notebook_page(json.dumps({"cells": cells})) == (
+        "# A title\nText.\n\n```python\nprint(1)\n2\n```\n\n```text\n1\n```\n\n```text\n2\n```\n\n"
+        "<div class='shown'><b>3</b></div>\n"
+    )
 
 
 def test_numbers_in_tables_stay_on_one_line() -> None:
