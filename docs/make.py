@@ -21,7 +21,7 @@ from PIL import Image
 import pinprick
 from command_reference import fill_commands
 from format_reference import fill_formats
-from generators import all_pages, fill_page, floors, leaderboard, paper, speed
+from generators import all_pages, fill_page, floors, leaderboard, paper, parity, speed
 from generators.interpretation import examples
 from generators.interpretation import figures as interpretation
 from pinprick.attacks import ATTACKS
@@ -102,6 +102,11 @@ def make_floors() -> None:
     floors.save_figure()
 
 
+def make_parity() -> None:
+    """Draw the figure of parity with public code from its rows."""
+    parity.save_figure()
+
+
 def make_speed() -> None:
     """Draw the figure of the page on speed from its rows."""
     speed.save_figure()
@@ -174,6 +179,7 @@ MAKERS = {
     "measured": make_measured,
     "leaderboard": make_leaderboard,
     "floors": make_floors,
+    "parity": make_parity,
     "speed": make_speed,
     "paper": make_paper,
     "interpretation": make_interpretation,

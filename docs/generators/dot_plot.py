@@ -24,7 +24,7 @@ def draw_dots(
             range(len(names)),
             MARKERS[number],
             color=COLOURS[number],
-            markersize=6,
+            markersize=8 - 1.2 * number,  # so that none hides another
             alpha=0.9,
             label=label,
         )
