@@ -36,7 +36,6 @@ SHELL_PAGES = (
     "docs/how_to/robust_model.md",
     "docs/how_to/scores_only.md",
     "docs/cards/README.md",
-    "docs/how_to/robust_model.md",
     "docs/how_to/which_attack.md",
 )
 
