@@ -58,12 +58,11 @@ class JSMA(Attack):
         paper="arXiv:1511.07528",
         revision=2,
         differences=(
-            "Without targets the paper has no form. Here the `rivals` most likely classes are "
-            "headed for in turn, any class but the label will do, and the sparsest image is "
-            "kept.",
-            "The slope is that of the logarithm of the softmax: it ranks alike and does not "
-            "vanish where the network is sure.",
-            "The best pair is found exactly, in memory linear in the size of the image.",
+            "The paper has no untargeted form. Ours tries the `rivals` most likely classes in "
+            "turn, accepts any class but the label, and returns the sparsest image.",
+            "The gradient is that of the logarithm of the softmax. It ranks alike and does not "
+            "vanish if the network is confident.",
+            "The best pair is exact, in memory linear in the size of the image.",
             '`direction="both"` and single elements are ours.',
         ),
     )

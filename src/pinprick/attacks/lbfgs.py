@@ -60,15 +60,15 @@ class LBFGS(Attack):
         masked=True,
         paper="arXiv:1312.6199",
         differences=(
-            "The norm is squared, so that the objective is smooth at the clean image.",
-            "The paper prints the least `c`. As `c` stands on the norm, the largest that still "
-            "fools is meant, and is sought here.",
-            "Every image on the way is judged, not only the minima.",
-            "Each search begins at the last minimum.",
-            "Points lie on a grid of 2^-22, so that the last bit of the network's answer, which "
-            "depends on the batch size, does not grow into another search.",
-            "The paper has no untargeted form. Here it is the cross-entropy between the label "
-            "and its strongest rival.",
+            "The norm is squared, so the objective is smooth at the clean image.",
+            "The paper prints the least `c`. Its `c` weighs the norm, so the largest `c` that "
+            "fools is meant. Ours searches for that one.",
+            "Every image on the way is tested, not only the minima.",
+            "Each search starts from the last minimum.",
+            "Points lie on a grid of 2^-22. So rounding of the network, which depends on the "
+            "batch size, does not lead to another search.",
+            "The untargeted form is ours. It uses the cross-entropy between the label and the "
+            "best other class.",
         ),
     )
 

@@ -42,9 +42,9 @@ class MIFGSM(Attack):
         masked=True,
         paper="arXiv:1710.06081",
         differences=(
-            "A zero gradient adds nothing to `g`; the authors' code divides by zero there.",
-            "The label is the true one; the authors' competition code takes the prediction of "
-            "the ensemble.",
+            "A zero gradient adds nothing to `g`. The authors' code divides by zero.",
+            "The label is the true one. The authors' competition code uses the prediction of the "
+            "ensemble.",
         ),
     )
 

@@ -58,15 +58,15 @@ class OnePixel(Attack):
         random=True,
         paper="arXiv:1710.08864",
         differences=(
-            "An image leaves as soon as it is fooled, at the latest a block of individuals "
-            "afterwards; the paper goes on to a probability of 90 % of the target, or below 5 % "
-            "of the label.",
-            "A number that leaves its range is drawn again, uniformly, as in later codes; the "
-            "paper does not say.",
-            "Of two pixels of an individual in one place the first counts, on every device.",
-            "An image that never fools keeps its best individual.",
-            "Under a mask the pixels lie in the smallest rectangle around what may change.",
-            '`strategy="best1"`, which later codes use, and `k="smallest"` are not in the paper.',
+            "An image leaves once it is fooled, after the block of individuals at the latest. The "
+            "paper continues until the target has a probability of 90 %, or the label less than 5 "
+            "%.",
+            "A number that leaves its range is drawn again uniformly, as in later "
+            "implementations. The paper does not say what it does.",
+            "If two pixels of an individual have the same position, the first counts.",
+            "If no individual fools, the best one is returned.",
+            "With a mask, positions are drawn in the smallest rectangle around the allowed pixels.",
+            '`strategy="best1"` is from later implementations, and `k="smallest"` is ours.',
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

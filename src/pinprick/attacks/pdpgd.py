@@ -77,16 +77,16 @@ class PDPGD(Attack):
         masked=True,
         paper="arXiv:2106.01538",
         differences=(
-            'adv-lib keeps all channels of a pixel whose largest change is above the "l0" '
+            'adv-lib keeps all channels of a pixel if its largest change is above the "l0" '
             'threshold. Here `unit="elements"` compares each element, and `unit="pixels"` the l2 '
-            "norm of a pixel, which is the exact proximal step.",
+            "norm of the pixel. The latter is the exact proximal step.",
             '`prox="l0_exact"` is ours.',
-            'The "l2/3" step is exact; adv-lib keeps values down to 0.88 times the threshold, for '
-            "which zero would be nearer.",
-            "All proximal steps are made, without a test of convergence, so that nothing waits "
-            "for the device.",
-            "Elements that may not change get no gradient.",
-            "The update is worked out in single precision at least.",
+            'The "l2/3" step is exact. adv-lib keeps values down to 0.88 times the threshold, '
+            "where zero is the better solution.",
+            "All proximal steps are taken, without a test of convergence. So nothing waits for "
+            "the device.",
+            "Elements outside the mask have no gradient.",
+            "The update is computed in float32 or better.",
         ),
     )
 

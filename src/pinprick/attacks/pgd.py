@@ -49,8 +49,8 @@ class PGD(Attack):
         random=True,
         paper="arXiv:1706.06083",
         differences=(
-            "The margin loss is the plain logit gap; the authors' is `-relu(margin + 50)`. "
-            "Neither levels off once the goal is met.",
+            "The margin loss is the margin of the logits. The authors' is `-relu(margin + 50)`, "
+            "which is constant for margins below -50.",
         ),
     )
 
