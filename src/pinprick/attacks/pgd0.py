@@ -59,16 +59,15 @@ class PGD0(Attack):
         random=True,
         paper="arXiv:1909.05040",
         differences=(
-            "The step is a mean over the elements, so that one setting serves all sizes; the "
-            "authors' 120000/255 for CIFAR-10 are 0.153 per element.",
-            "The last image of a restart is judged, too; the authors' code never does.",
+            "The step is a mean over the elements, so one setting fits all sizes. The authors' "
+            "120000/255 for CIFAR-10 is 0.153 per element.",
+            "The last image of a restart is tested too. The authors' code never tests it.",
             "Ties never exceed `k`.",
-            "The losses of a batch are added, not averaged, so that the step does not depend on "
-            "the batch.",
+            "The losses of a batch are added, not averaged. So the step does not depend on the "
+            "batch.",
             "The authors' noise of 1e-12 is left out.",
-            "An image that never fools keeps its try of the lowest loss.",
-            'Targets, elements and `k="smallest"` are ours; there a restart begins at the '
-            "sparsest image found so far.",
+            "If no try fools, the one with the lowest loss is returned.",
+            'Targets, elements and `k="smallest"` are ours.',
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

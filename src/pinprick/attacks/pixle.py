@@ -55,13 +55,13 @@ class Pixle(Attack):
         random=True,
         paper="arXiv:2202.02236",
         differences=(
-            "The image to try from is always the best so far. In torchattacks it is the last try "
-            "as long as none has helped.",
-            "Every place of the image can be drawn, also in the last row and column. torchattacks "
-            "takes the column for the row of a place, so that its images must be square.",
-            "A try costs one query; torchattacks makes two.",
-            "An image that does not fool is returned clean.",
-            "Masks are ours; pixels go to allowed places only.",
+            "Tries start from the best image so far. In torchattacks they start from the last try "
+            "until one has helped.",
+            "Every position of the image can be drawn, the last row and column too. torchattacks "
+            "confuses row and column, so its images must be square.",
+            "A try costs one query. torchattacks makes two.",
+            "If no try fools, the clean image is returned.",
+            "Masks are ours. Pixels go to allowed positions only.",
         ),
     )
 

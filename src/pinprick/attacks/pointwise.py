@@ -62,14 +62,14 @@ class Pointwise(Attack):
         starts=True,
         paper="arXiv:1805.09190",
         differences=(
-            "The order of an image's elements is drawn once, and no question is asked twice. "
-            "Foolbox draws a new order for each round and repeats all questions of the last one.",
-            "Of the noisy images that fool, the one with the fewest changes is the start; Foolbox "
-            "takes the one of the smallest l2 norm. A noisy pixel has a random pure colour, in "
-            "Foolbox black or white.",
-            "The second phase of Foolbox is left out: it moves the values that are left towards "
-            "the clean ones, which lowers l2 and not the number of changes.",
-            "Pixels, targets without a start, and the mask of allowed places are ours.",
+            "The order of the elements is drawn once per image, and no query is repeated. Foolbox "
+            "draws a new order per round and repeats all queries of the last round.",
+            "The start is the noisy image that fools with the fewest changes. Foolbox uses the "
+            "smallest l2 norm.",
+            "A noisy pixel has a random pure colour. In Foolbox it is black or white.",
+            "The second phase of Foolbox is left out. It moves the remaining values towards the "
+            "clean ones, which lowers l2 and not the count.",
+            "Pixels, targets without a start, and the mask of allowed pixels are ours.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"quick": {"tries": 300, "queries": 1000}}

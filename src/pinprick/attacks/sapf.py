@@ -76,18 +76,18 @@ class SAPF(Attack):
         masked=True,
         paper="Sparse adversarial attack via perturbation factorization, ECCV 2020",
         differences=(
-            "Exactly the `k` largest gates are opened; the authors open those above 1/2, whose "
+            "Exactly the `k` largest gates are opened. The authors open those above 1/2, whose "
             "number is only near `k`.",
-            "All images of the last stage are judged, and the nearest that fooled is kept; the "
-            "authors keep the last one of the last search that worked.",
-            "Labels can be left; the release is targeted and takes one image at a time. Sphere, "
-            "sum and search are each image's own.",
-            "Groups are squares, not SLIC superpixels, so that nothing depends on a segmentation.",
-            "The penalty of the sum goes with 1 / D: at 150,528 elements the published one "
-            "makes the step on the gates diverge.",
-            "The optional weights of the length by local contrast are left out.",
-            'An image that never fools keeps its try of the lowest loss, and `k="smallest"` is '
-            "ours.",
+            "All images of the last stage are tested, and the nearest that fools is returned. The "
+            "authors return the last image of the last search that fooled.",
+            "Untargeted attacks and batches are ours. The authors' code is targeted, for one "
+            "image at a time.",
+            "Groups are squares instead of SLIC superpixels, so nothing depends on a segmentation.",
+            "The penalty of the sum is proportional to 1 / D. At 150,528 elements the published "
+            "one makes the step on the gates diverge.",
+            "The optional weights by local contrast are left out.",
+            "If no try fools, the one with the lowest loss is returned.",
+            '`k="smallest"` is ours.',
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -74,15 +74,15 @@ class SAMOO(Attack):
         paper="Black-box sparse adversarial attack via multi-objective optimisation, CVPR 2023",
         revision=2,
         differences=(
-            "Crossing is as in the paper; in the authors' code the second child copies the "
-            "first parent onto itself, and places are drawn with replacement.",
-            "A child has to be better than a parent to take its place.",
-            "All queries are spent, as the paper says; the authors' code stops at a squared l2 "
-            "norm of 1e-5, which hardly ever happens.",
-            "Where fewer pixels are left outside the set than are to be replaced, so many are; "
-            "where none are, members get new directions.",
+            "Crossover is that of the paper. In the authors' code the second child copies the "
+            "first parent onto itself, and positions are drawn with replacement.",
+            "A child must be better than a parent to replace it.",
+            "All queries are used, as in the paper. The authors' code stops at a squared l2 norm "
+            "of 1e-5, which hardly ever happens.",
+            "If fewer pixels are left outside the set than should be replaced, only that many "
+            "are. If none is left, pixels of the set get new directions.",
             "Images need not be square.",
-            "An image that never fools keeps its try of the lowest loss.",
+            "If no try fools, the one with the lowest loss is returned.",
             '`shrink=False`, masks, elements and `k="smallest"` are ours.',
         ),
     )
