@@ -33,6 +33,7 @@ SHELL_PAGES = (
     "docs/how_to/resume.md",
     "docs/how_to/web.md",
     "docs/methods/egs_tssa.md",
+    "docs/methods/sparse_pgd.md",
     "docs/how_to/robust_model.md",
     "docs/how_to/scores_only.md",
     "docs/cards/README.md",

@@ -59,14 +59,13 @@ class SigmaZero(Attack):
         masked=True,
         paper="arXiv:2402.01879",
         differences=(
-            "Targets are reached by the margin of the goal; the published code refuses them.",
-            "Elements that may not change get no gradient, and do not count in its norm.",
-            "The update is worked out in single precision at least.",
-            "The learning rate follows the authors' code; adv-lib's follows the schedule one "
-            "step late.",
-            '`unit="pixels"` is ours: the smooth count and the threshold take the l2 norm of each '
+            "Targets use the margin of the goal. The published code refuses them.",
+            "Elements outside the mask have no gradient, and do not count in its norm.",
+            "The update is computed in float32 or better.",
+            "The learning rate follows the authors' code. In adv-lib it is one step late.",
+            '`unit="pixels"` is ours. The smooth count and the threshold use the l2 norm of each '
             "pixel over its channels.",
-            "`stop_at` is ours: an image leaves the batch once it needs no more units than that.",
+            "`stop_at` is ours.",
         ),
     )
 

@@ -69,18 +69,17 @@ class SparseEvo(Attack):
         paper="arXiv:2202.00091",
         revision=2,
         differences=(
-            "When no child is left to try, a new start follows: the sparsest image so far with as "
-            "many further pixels of the start or of new noise. The authors' code repeats children "
-            "until the queries are used up.",
-            "The authors' code first looks for sparser noise in up to 109 further queries; here "
-            "those go to new starts.",
-            "The first members lack a share of the start's pixels; in the authors' code it is a "
+            "When no child is left to try, a new start follows. The authors' code repeats "
+            "children until the queries are used.",
+            "The authors' code first looks for sparser noise in up to 109 further queries. Ours "
+            "uses these for new starts.",
+            "The first sets lack a share of the start's pixels. In the authors' code it is a "
             "share of all pixels, which is more than half of a sparse start.",
-            "Where no smaller set fools, a first member is the whole set; in the authors' code "
-            "it stays at infinite distance.",
+            "If no smaller set fools, a first set is the whole start. In the authors' code it "
+            "stays at infinite distance.",
             "A set that lacks one pixel of the best is queried once.",
-            "The queries for the noise are counted, and none is made beyond the limit.",
-            "Elements and the mask of allowed places are ours.",
+            "The queries for the noise count, and the limit is strict.",
+            "Elements and the mask of allowed pixels are ours.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

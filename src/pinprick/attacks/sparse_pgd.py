@@ -75,16 +75,15 @@ class SparsePGD(Attack):
         paper="arXiv:2405.05075",
         revision=2,
         differences=(
-            "Targets are headed for; the authors' code ignores them.",
-            "Patience belongs to each image; in the authors' code the count goes on while any "
+            "Targets are supported. The authors' code ignores them.",
+            "Patience is counted per image. In the authors' code the count continues while any "
             "other image of the batch is stuck.",
-            "A fresh `m` is not moved by the gradient of the mask before it.",
-            "The image after the last step is judged, too.",
-            "An image that never fools keeps its try of the lowest loss.",
-            'Elements and `k="smallest"` are ours; there a search begins at the sparsest image '
-            "found so far.",
-            "Patches are squares, one for each place in the image; the authors' code also takes "
-            "other patterns and strides.",
+            "A mask that was drawn again is not moved by the gradient of the last one.",
+            "The image after the last step is tested too.",
+            "If no try fools, the one with the lowest loss is returned.",
+            'Elements and `k="smallest"` are ours.',
+            "Patches are squares, one per position in the image. The authors' code has other "
+            "patterns and strides too.",
         ),
     )
 

@@ -79,16 +79,15 @@ class SparseRS(Attack):
         paper="arXiv:2006.12834",
         revision=2,
         differences=(
-            "An image that never fools keeps its try of the lowest loss; the authors' code "
-            "gives the clean one back.",
-            "Each image draws which pixels are swapped; in the authors' code the places in the "
-            "set are the same for all images of a batch.",
-            "The prediction alone decides what fools; in the authors' code a margin of zero does.",
-            "Where fewer than m pixels are left to come in, so many are swapped; where the set "
-            "holds all that may change, m of them get new colours.",
-            "Towards targets `k` stays at 50 unless given; the paper has 150.",
-            'Masks and `k="smallest"` are ours; there a search begins at pixels of the sparsest '
-            "image found so far.",
+            "If no try fools, the one with the lowest loss is returned. The authors' code returns "
+            "the clean image.",
+            "Each image draws its own swaps. In the authors' code the swapped indices in the set "
+            "are the same for all images of a batch.",
+            "Only the prediction decides what fools. In the authors' code a margin of zero fools.",
+            "If fewer than m pixels are left outside the set, only that many are swapped. If none "
+            "is left, m pixels get new colours.",
+            "With targets `k` stays at 50 unless given. The paper has 150.",
+            'Masks and `k="smallest"` are ours.',
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
