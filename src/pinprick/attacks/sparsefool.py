@@ -60,14 +60,14 @@ class SparseFool(Attack):
         masked=True,
         paper="arXiv:1811.02248",
         differences=(
-            "DeepFool inside it stays in the box and in the mask, too; the authors work in "
-            "normalised space, where the channels weigh otherwise.",
-            "The label left is always that of the goal, also where `x_i` is across already.",
-            "Where DeepFool does not get across, the class that came nearest is headed for; the "
-            "authors' code divides zero by zero there and stands still.",
-            "Where the plane lies behind `x_i`, one as far ahead takes its place; the authors' "
-            "code walks on until everything is changed.",
-            "Elements are counted, since elements are what it chooses; the paper reports pixels.",
+            "DeepFool stays in the box and in the mask too. The authors work in normalised space, "
+            "where channels have other weights.",
+            "The label is always that of the goal, even if `x_i` has crossed the boundary.",
+            "If DeepFool does not cross the boundary, the nearest class is used. The authors' "
+            "code divides zero by zero and stops moving.",
+            "If the plane lies behind `x_i`, a plane as far ahead replaces it. The authors' code "
+            "continues until every element has changed.",
+            "Elements are counted, because the attack chooses elements. The paper reports pixels.",
         ),
     )
 

@@ -68,19 +68,19 @@ class StrAttack(Attack):
         paper="arXiv:1808.01664",
         revision=2,
         differences=(
-            "Of all images that fooled, the one of fewest elements is kept; the authors' code "
-            'keeps the nearest in l2, as does `keep="l2"`.',
-            "`y` and `z` are kept in the box; in the authors' code only `w` is, and what is "
-            "returned may leave it.",
-            "Every image has its own weight; in the authors' code every gradient is multiplied "
-            "by the sum of the weights of the batch.",
-            "The share to put back is each image's own, not the batch's.",
-            "A search has worked where it has fooled, whether or not that was the best so far.",
-            "Groups tile the image, with smaller ones at the far edges, and do not overlap.",
-            "`z` of the refinement is a mean. The published one has `rho (d + u)` above and `2 "
-            "rho` below, which draws the change towards zero in every step: by a factor of 0.57 "
-            "at rho = 15.",
-            "`halve` is ours: after a round in vain, half the share is put back from then on.",
+            "Of all images that fool, the one with the fewest elements is returned. The authors' "
+            'code returns the nearest in l2, as `keep="l2"` does.',
+            "`y` and `z` stay in the box. In the authors' code only `w` does, and the result may "
+            "leave the box.",
+            "Every image has its own weight. The authors' code multiplies every gradient by the "
+            "sum of the weights of the batch.",
+            "The share to restore is that of each image, not of the batch.",
+            "A search succeeds if it fools, even if an earlier image was better.",
+            "Groups tile the image and do not overlap. Those at the far edges may be smaller.",
+            "`z` of the refinement is a mean. The published one has `rho (d + u)` in the "
+            "numerator and `2 rho` in the denominator. This shrinks the change in every step, by "
+            "a factor of 0.57 at rho = 15.",
+            "`halve` is ours. After a round that fails, half the share is restored from then on.",
         ),
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -56,11 +56,10 @@ class VFGA(Attack):
         random=True,
         paper="arXiv:2011.12423",
         differences=(
-            "The slope is that of the log odds of the class instead of its probability. It ranks "
-            "elements alike and does not vanish where the network is certain.",
-            "Where nothing promises a gain in one direction, its samples go to the unit of the "
-            "other. An image leaves where nothing promises a gain in either; the published code "
-            "goes on.",
+            "The gradient is that of the log odds of the class instead of its probability. It "
+            "ranks elements alike and does not vanish if the network is confident.",
+            "If no unit has a gain in one direction, its samples go to the unit of the other. If "
+            "none has a gain in either, the image leaves. The published code continues.",
             '`unit="pixels"` is ours.',
         ),
     )
