@@ -1,8 +1,10 @@
-"""The measure of prose: what counts as a sentence, a word and a long line."""
+"""The measure of prose: what counts as a sentence, a word and a long line. Every page passes."""
+
+from pathlib import Path
 
 import pytest
 
-from prose import count_words, read_prose
+from prose import ROOT, count_words, pages, read_prose
 
 pytestmark = pytest.mark.plain
 
@@ -57,3 +59,9 @@ def test_long_sentences_long_means_and_long_lines_are_faults() -> None:
     assert read_prose(f"| {long} |\n").faults() == ["31 words: " + long]
     assert read_prose(f"{' '.join(['word'] * 30)}. A word.").faults() == []
     assert read_prose("`" + "x" * 160 + "`").faults() == ["line 1 has over 160 characters"]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_has_short_sentences_and_lines(page: Path) -> None:
+    faults = read_prose(page.read_text(encoding="utf-8")).faults()
+    assert not faults, "\n".join(faults)
