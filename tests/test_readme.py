@@ -26,6 +26,7 @@ SHELL_PAGES = (
     "docs/reference/models.md",
     "docs/how_to/explain.md",
     "docs/how_to/evaluate_a_defence.md",
+    "docs/how_to/own_model.md",
     "docs/how_to/pictures.md",
     "docs/how_to/benchmark.md",
     "docs/how_to/many_gpus.md",
