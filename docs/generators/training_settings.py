@@ -6,20 +6,19 @@ from typing import Any
 
 from pinprick.report.docs_measured import markdown_table
 from pinprick.settings import meanings_of
-from pinprick.train import find_recipe
+from pinprick.train import RECIPES
 from pinprick.train.exam import Exam
 from pinprick.train.presets import DATA, NET, RECIPE
 from pinprick.train.schedule import Schedule
 
 DISTANCES = ("eps", "step_size", "exam_eps")
 INDENT = " " * 4
-RECIPES = ("pgd_at", "fast_at", "n_fgsm", "sparse_at", "ablation")
 
 
 def of_recipes() -> str:
     """The settings of every recipe."""
     columns = ("recipe", "setting", "default", "meaning")
-    rows = [(f"`{name}`", *row) for name in RECIPES for row in _rows(find_recipe(name))]
+    rows = [(f"`{name}`", *row) for name, recipe in RECIPES.items() for row in _rows(recipe)]
     return markdown_table(columns, rows)
 
 
