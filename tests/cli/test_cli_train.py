@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import pinprick
 from cli.conftest import Run
+from pinprick.train import RECIPES
 
 QUICK = (
     "--epochs", "2", "--option", "batch_size=20", "--option", "l0_images=4",
@@ -193,3 +194,8 @@ def test_bad_options_are_one_line(
     assert shell.err.startswith("pinprick: ")
     assert message in shell.err
     assert len(shell.err.splitlines()) == 1
+
+
+def test_the_help_names_every_recipe(run: Run) -> None:
+    words = " ".join(run("train", "--help").out.split())
+    assert f"{', '.join([*RECIPES][:-1])}, or {[*RECIPES][-1]}." in words

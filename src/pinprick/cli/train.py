@@ -38,7 +38,9 @@ def main(
     ],
     recipe: Annotated[
         str,
-        typer.Option(metavar="NAME", help="standard, pgd_at, fast_at, n_fgsm, or sparse_at."),
+        typer.Option(
+            metavar="NAME", help="standard, pgd_at, fast_at, n_fgsm, sparse_at, or ablation."
+        ),
     ] = "standard",
     test: Annotated[
         str | None,
