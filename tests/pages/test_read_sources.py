@@ -116,6 +116,21 @@ def test_a_saved_result_has_its_values_in_full(tmp_path: Path) -> None:
     assert entry.change.after.ravel().tolist() == pytest.approx([0.3333, 1.0])
 
 
+def test_the_size_of_images_is_known_where_none_changed(tmp_path: Path) -> None:
+    failed = sample([0, 0])
+    save_result(failed, tmp_path / "failed.safetensors")
+    paths = [
+        write_folder(tmp_path / "pngs", failed),
+        write_folder(tmp_path / "dataset", failed),
+        write_store(tmp_path / "store", [failed]),
+        tmp_path / "failed.safetensors",
+    ]
+    for png in paths[1].glob("*.png"):
+        png.unlink()
+    sizes = [run.elements for source in read_sources(paths) for run, _ in source.runs]
+    assert sizes == [28 * 28] * 4
+
+
 def test_errors_of_a_store_are_images_of_their_own_kind(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", [sample([1, 2])], error="out of memory")
     (source,) = read_sources([store])

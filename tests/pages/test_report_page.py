@@ -213,6 +213,15 @@ def test_the_number_of_images_is_bounded_and_stated(store: Path) -> None:
         make_report([store], images=-1)
 
 
+def test_the_size_is_bounded_where_no_image_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_folder(tmp_path / "failed", sample([0, 0, 0, 0]))
+    assert make_report([folder]).images == 4
+    monkeypatch.setattr("pinprick.pages.gallery._DEFAULT_BYTES", 2000)  # two pictures of 28 px
+    assert make_report([folder]).images == 2
+
+
 def test_a_page_without_pictures_is_small(store: Path) -> None:
     assert make_report([store], images=0).size < 150_000
 

@@ -8,6 +8,7 @@ in no more pixels than were counted.
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,8 @@ def _run(
         seed=int(document.get("seed", 0)),
         asked=document.get("request", {}).get("target"),
     )
+    if not run.elements:
+        run = replace(run, elements=_picture_elements(document, folder, pictures))
     by_path = {key: number for number, key in enumerate(run.images)}
     read = partial(_entries, document, folder, pictures, rows, by_path)
     return run, read
@@ -229,6 +232,18 @@ def _dataset(data: str, root: str | None) -> Mapping[int, Bytes]:
         return {}
     pixels = images.pixels.permute(0, 2, 3, 1).numpy()
     return dict(zip(images.indices.tolist(), pixels, strict=True))
+
+
+def _picture_elements(document: Row, folder: Path, pictures: Sequence[Row]) -> int:
+    """Elements of the first picture that is found, all being of the model's size; 0 for none."""
+    for picture in pictures:
+        files = picture.get("files", {})
+        for name in ("adversarial", "clean"):
+            if (found := _read_png(folder, files.get(name))) is not None:
+                return found.size
+        if (clean := _from_dataset(document, str(picture["path"]))) is not None:
+            return clean.size
+    return 0
 
 
 def _first_success(rows: Sequence[Row]) -> Numbers:

@@ -1,6 +1,8 @@
 """Runs and images from a result that ``attack --save`` or ``save_result`` wrote."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ def read_saved_result(path: Path) -> Source:
         settings={key: value for key, value in result.attack.items() if key != "name"},
         seed=result.seed,
     )
+    run = replace(run, elements=math.prod(result.images.shape[1:]))
     read = partial(_entries, result, rows, {name: at for at, name in enumerate(images)})
     return Source(name=str(path), runs=[(run, read)])
 
