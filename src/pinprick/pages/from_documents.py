@@ -1,43 +1,34 @@
-"""Runs and images from result.json, compare.json and explanation.json.
-
-Clean pictures come from the folder, from the pixels that an explanation lists, or from the dataset
-that the document names. A picture of a dataset is shown only if it differs from the adversarial PNG
-in no more pixels than were counted.
-"""
+"""Runs and images from result.json, compare.json and explanation.json."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
-from pinprick.errors import BadInput, PinprickError
+from pinprick.errors import BadInput
 from pinprick.files import reading
 from pinprick.json_text import read_json
 from pinprick.metrics.needed import Numbers
-from pinprick.pages.explained_groups import explained_change, explained_groups
+from pinprick.pages.document_pictures import picture_elements, pictures_of
+from pinprick.pages.explained_groups import explained_groups
 from pinprick.pages.report_parts import (
     PICTURES,
-    Bytes,
     Entry,
     ReportRun,
     Source,
     Status,
     Steps,
     Task,
-    changed_pixels,
 )
 from pinprick.report.document_summary import attack_images, outcomes_of
 from pinprick.report.words import goal_words
 
 NAMES = ("result.json", "compare.json", "explanation.json")
 _MOST_BYTES = 200_000_000  # of a document; 10,000 images with traces have less
-_MOST_PIXELS = 64_000_000  # of a PNG in a folder; a larger one is not decoded
 
 Row = Mapping[str, Any]
 
@@ -80,7 +71,7 @@ def _run(
         asked=document.get("request", {}).get("target"),
     )
     if not run.elements:
-        run = replace(run, elements=_picture_elements(document, folder, pictures))
+        run = replace(run, elements=picture_elements(document, folder, pictures))
     by_path = {key: number for number, key in enumerate(run.images)}
     read = partial(_entries, document, folder, pictures, rows, by_path)
     return run, read
@@ -153,7 +144,7 @@ def _entries(
     for image in wanted:
         number = by_path[image]
         picture, row = pictures[number], rows[number]
-        shown = _pictures(document, folder, picture, row)
+        shown = pictures_of(document, folder, picture, row)
         entries.append(entry_of_row(row, image, str(picture["name"]), **shown))
     return entries
 
@@ -167,83 +158,6 @@ def _status(row: Row) -> Status:
 def _png(row: Row) -> bool:
     """Whether the file on the disk fools, or where it was not asked about, the rounded image."""
     return bool(row["png"]["fools"] if "png" in row else row["survives_8bit"])
-
-
-def _pictures(document: Row, folder: Path, picture: Row, row: Row) -> dict[str, Any]:
-    """Clean image and change, as far as they can be found."""
-    files = picture.get("files", {})
-    after, clean = (
-        _read_png(folder, files.get("adversarial")),
-        _read_png(folder, files.get("clean")),
-    )
-    if clean is None and after is not None and row.get("explanation"):
-        clean = explained_change(row["explanation"], after)
-    if clean is None:
-        clean = _from_dataset(document, str(picture["path"]))
-        if after is not None and not _fits(clean, after, row["l0_pixels"]):
-            clean = None
-    if clean is None or after is None:
-        return {"picture": clean, "after": after}
-    if clean.shape != after.shape:
-        return {"after": after}
-    return {"picture": clean, "change": changed_pixels(clean, after)}
-
-
-def _fits(clean: Bytes | None, after: Bytes, counted: int) -> bool:
-    """Whether an adversarial PNG can come from a clean image with so many changed pixels."""
-    if clean is None or clean.shape != after.shape:
-        return False
-    return int((clean != after).any(axis=2).sum()) <= counted
-
-
-def _read_png(folder: Path, name: Any) -> Bytes | None:
-    """A picture in the folder as (height, width, channels); None if there is none."""
-    if not isinstance(name, str) or Path(name).name != name:  # a file of the folder alone
-        return None
-    try:
-        with Image.open(folder / name, formats=["PNG"]) as image:
-            if image.width * image.height > _MOST_PIXELS:
-                return None
-            pixels = np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"))
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        return None
-    return pixels[:, :, None] if pixels.ndim == 2 else pixels
-
-
-def _from_dataset(document: Row, path: str) -> Bytes | None:
-    """The image of a path such as "cifar10/test[17]", if the dataset is at hand."""
-    found = re.fullmatch(r".*\[(\d+)\]", path)
-    if not found or not isinstance(document.get("data"), str):
-        return None
-    root = document.get("request", {}).get("root")
-    return _dataset(document["data"], root).get(int(found[1]))
-
-
-@cache
-def _dataset(data: str, root: str | None) -> Mapping[int, Bytes]:
-    """The images of a subset by their index; empty if it is not at hand, or made of files."""
-    from pinprick.data.select import load_subset
-
-    try:
-        images = load_subset(data, root=root)
-    except PinprickError:
-        return {}
-    if images.pixels is None:
-        return {}
-    pixels = images.pixels.permute(0, 2, 3, 1).numpy()
-    return dict(zip(images.indices.tolist(), pixels, strict=True))
-
-
-def _picture_elements(document: Row, folder: Path, pictures: Sequence[Row]) -> int:
-    """Elements of the first picture that is found, all being of the model's size; 0 for none."""
-    for picture in pictures:
-        files = picture.get("files", {})
-        for name in ("adversarial", "clean"):
-            if (found := _read_png(folder, files.get(name))) is not None:
-                return found.size
-        if (clean := _from_dataset(document, str(picture["path"]))) is not None:
-            return clean.size
-    return 0
 
 
 def _first_success(rows: Sequence[Row]) -> Numbers:
