@@ -232,6 +232,23 @@ def test_success_against_queries_has_the_attacks_with_a_trace(opened: Open) -> N
     assert not page.locator("[data-part=no-queries]").is_visible()
 
 
+def test_an_attack_looks_the_same_in_all_plots(open_page: OpenPage, folder: Path) -> None:
+    results = [
+        sample([1, 1]),
+        sample([5, 4], "wide", trace=one_step(3, 2)),
+    ]  # the best has no trace
+    store = write_store(folder / "one trace", results)
+    make_report([store]).write(folder / "one trace.html")
+    page = open_file(open_page, folder / "one trace.html")
+    marks = [
+        page.locator(f"[data-part={plot}] .legend button", has_text="wide")
+        .locator("svg")
+        .inner_html()
+        for plot in ("accuracy", "cost", "queries")
+    ]
+    assert marks[0] == marks[1] == marks[2]
+
+
 def test_the_transfer_matrix_is_hovered(opened: Open) -> None:
     page = opened()
     plot = page.locator("[data-part=transfer]")

@@ -34,7 +34,9 @@ function startReport() {
     part("queries").hidden = !queries.length;
     part("no-queries").hidden = queries.length > 0;
     if (queries.length) {
-      curvePlot(slot("queries"), { series: queries, xLabel: "queries", yLabel: "fooling rate", label: `Fooling rate against queries: ${subject}` });
+      // one series per attack, so that each has the colour and shape of the other plots
+      const series = task.attacks.map(({ attack }) => queries.find((one) => one.name === attack) ?? { name: attack, points: [] });
+      curvePlot(slot("queries"), { series, xLabel: "queries", yLabel: "fooling rate", label: `Fooling rate against queries: ${subject}` });
       table("queries", () => curveTable(queries, "queries", "fooling rate", `Fooling rate with a number of queries: ${subject}.`));
     }
     gallery?.close();
