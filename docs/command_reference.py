@@ -84,8 +84,10 @@ def _meaning(one: Any) -> str:
     text = _as_code(one.help)
     if one.required and one.param_type_name == "option":
         text += " Required."
-    is_shown = getattr(one, "show_default", False) and not getattr(one, "is_flag", False)
-    if not is_shown or one.default is None or one.required:
+    shown = getattr(one, "show_default", False)
+    if isinstance(shown, str):
+        return f"{text} Default: `{shown}`."
+    if not shown or getattr(one, "is_flag", False) or one.default is None or one.required:
         return text
     return f"{text} Default: `{getattr(one.default, 'value', one.default)}`."
 

@@ -6,6 +6,7 @@ docs/reference/file_formats.md has two marks around each list:
     <!-- end of fields -->
 """
 
+import inspect
 import json
 import re
 from collections.abc import Callable
@@ -72,7 +73,7 @@ def makers() -> dict[str, Callable[[], str]]:
 def own_meanings(cls: type) -> dict[str, str]:
     """What the class says of each of its own fields, in their order."""
     meanings = meanings_of(cls)
-    return {name: meanings.get(name, "") for name in vars(cls).get("__annotations__", {})}
+    return {name: meanings.get(name, "") for name in inspect.get_annotations(cls)}
 
 
 def _list(cls: type) -> str:

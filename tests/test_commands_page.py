@@ -24,6 +24,7 @@ def test_every_command_has_its_section() -> None:
 
 def test_an_option_has_its_value_its_default_and_its_meaning() -> None:
     assert "- `--seed NUMBER`: The same seed gives the same images. Default: `0`.\n" in PAGE
+    assert "- `--draws COUNT`: With `--smoothed`: draws per picture. Default: `1000`.\n" in PAGE
     assert "- `--json`: Print JSON, for programs.\n" in PAGE
     assert "- `--unit pixels|elements`: What is counted. Default: `pixels`.\n" in PAGE
     assert "\npinprick prove RESULT [OPTIONS]\n" in PAGE
