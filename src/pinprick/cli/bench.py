@@ -22,7 +22,10 @@ app = typer.Typer(rich_markup_mode=None, help="Run plans of attacks on models; r
 app.command("show")(bench_show.main)
 
 PlanFile = Annotated[
-    Path, typer.Argument(metavar="PLAN", help="A TOML file; docs/how_to/benchmark.md.")
+    Path,
+    typer.Argument(
+        metavar="PLAN", help="A TOML file; docs/how_to/benchmark.md shows how to write one."
+    ),
 ]
 StoreFolder = Annotated[
     Path, typer.Option("--store", metavar="DIR", help="The folder of finished cells.")

@@ -23,7 +23,7 @@ class Effect:
         leading: Increase of the score of the rival.
         margin: Their sum.
         balance: ``(obscuring - leading) / (|obscuring| + |leading|)``; 0 if both are zero.
-        label: One of ``pinprick.explain.noise.labels.LABELS``.
+        label: "obscuring", "leading", "mixed", "inert", "counter-productive" or "undecided".
     """
 
     obscuring: float
@@ -66,7 +66,7 @@ class MapLabel:
     """Where a group lies on the two maps.
 
     Attributes:
-        label: One of ``pinprick.explain.noise.spatial.MAP_LABELS``.
+        label: "obscuring", "leading", "overlap", "outside" or "unknown".
         true_share, adversarial_share: Share of its change in the top area of either map.
         strict: "obscuring" or "leading" if its Shapley value has that label and it lies in the top
             area of the map of that class; else "".
@@ -84,7 +84,7 @@ class Group:
 
     Attributes:
         number: From 0, in reading order.
-        pixels: Row and column of each; empty after ``without_pixels``.
+        pixels: Row and column of each; empty where a file of their own lists them.
         before, after: Channel values of each pixel in the clean and in the adversarial image.
         centre: Row and column of its centre, weighted by the size of the change.
         box: First row, first column, last row, last column.
@@ -131,7 +131,8 @@ class Family:
     """The effect of some groups alone, or of all other groups without them.
 
     Attributes:
-        name: One of ``pinprick.explain.noise.sufficiency.FAMILIES``.
+        name: "obscuring alone", "leading alone", "obscuring and leading", "without obscuring" or
+            "without leading".
         size: How many groups the family has; 0 is no test.
         changed: Numbers of the groups that are changed in the tested image.
         state: The model's output for that image.
@@ -187,7 +188,8 @@ class Explanation:
         remark: Why it failed, where that is known.
         label: The true class.
         target: The class to reach; None if untargeted.
-        rival: The class that leading refers to; see ``pinprick.rivals``.
+        rival: The class that leading refers to: the target, or the class with the largest
+            adversarial logit other than the label.
         clean, adversarial: The model's outputs for both images.
         settings: The settings of the explanation.
         gauge: How logits became scores.
@@ -210,10 +212,10 @@ class Explanation:
             Shapley values is 0, except for rounding, if they are exact or all groups have equally
             many pairs. NaN where ``margin`` did not change, and without a path integral.
         path_steps: Points of the path integral.
-        groups: In the order of their numbers.
+        groups: The groups, in the order of their numbers.
         order: Numbers of the groups, the largest Shapley effect on the margin first.
         stages: The model's outputs for the clean image and after each group in this order.
-        families: Sufficiency and necessity; empty if no pixel changed.
+        families: Tests of sufficiency and necessity; empty if no pixel changed.
         maps: Where the change lies; None without maps.
         clusters: Number of clusters of changed pixels, which touch along their sides.
         windows: Number of windows of 8 x 8 pixels that hold a changed pixel.
