@@ -21,7 +21,7 @@ from PIL import Image
 import pinprick
 from command_reference import fill_commands
 from format_reference import fill_formats
-from generators import all_pages, fill_page, floors, leaderboard, paper, parity, speed
+from generators import all_pages, fill_page, floors, leaderboard, optimum, paper, parity, speed
 from generators.interpretation import examples
 from generators.interpretation import figures as interpretation
 from pinprick.attacks import ATTACKS
@@ -97,8 +97,9 @@ def make_leaderboard() -> None:
     leaderboard.save_figure()
 
 
-def make_floors() -> None:
-    """Draw the figure of floors and ceilings from its rows."""
+def make_optimum() -> None:
+    """Draw the figures of the page on optima from their rows."""
+    optimum.save_figure()
     floors.save_figure()
 
 
@@ -178,7 +179,7 @@ MAKERS = {
     "formats": make_formats,
     "measured": make_measured,
     "leaderboard": make_leaderboard,
-    "floors": make_floors,
+    "optimum": make_optimum,
     "parity": make_parity,
     "speed": make_speed,
     "paper": make_paper,
@@ -192,12 +193,14 @@ MAKERS = {
 
 PICTURES = {
     "leaderboard": ["leaderboard.png"],
-    "floors": ["floors.png"],
+    "optimum": ["optimum.png", "floors.png"],
+    "parity": ["parity.png"],
     "speed": ["speed.png"],
     "paper": list(paper.FIGURES),
     "interpretation": [f"interpretation_{name}.png" for name in interpretation.PLOTS],
     "examples": ["interpretation_examples.png"],
     "picture": ["attack.png"],
+    "start": ["start.png"],
     "explanation": ["explanation.png", "effects.png"],
     "curves": ["curves.png"],
 }

@@ -99,14 +99,20 @@ def floor_and_ceiling(model: str, most: int = 20) -> FloorAndCeiling:
     )
 
 
+def decided(model: str, t: int) -> tuple[int, int, int]:
+    """How many images are correct, certified against t pixels, and fooled with t pixels."""
+    rows = runs()[model]
+    proved = sum(count >= t for count in most_certified(rows).values())
+    fooled = sum(count <= t for count in fewest_known(rows).values())
+    return rows[0]["correct"], proved, fooled
+
+
 def certified() -> str:
     """Per network and number of pixels, how many images are decided."""
     table = []
     for model, rows in runs().items():
-        right, reached, fewest = rows[0]["correct"], most_certified(rows), fewest_known(rows)
         for t in range(1, max(row["t"] for row in rows) + 1):
-            proved = sum(count >= t for count in reached.values())
-            fooled = sum(count <= t for count in fewest.values())
+            right, proved, fooled = decided(model, t)
             share = f"{(proved + fooled) / right:.0%}".replace("%", " %")
             counts = (right, proved, fooled, right - proved - fooled)
             table.append((f"`{model}`", str(t), *map(str, counts), share))
@@ -133,52 +139,41 @@ def gap() -> str:
                 f"{median(known.values()):g}",
             )
         )
-    head = (
-        "network",
-        "images",
-        "fewest pixels proved",
-        "certified, median",
-        "fewest that fool, median",
-    )
+    head = ("network", "images", "fewest proved", "certified, median", "fooled by, median")
     return markdown_table(head, table)
 
 
 def cost() -> str:
-    """Time limits and sub-problems per network and device, and where it was run."""
-    lines = []
+    """Time limits, sub-problems, and when every image was decided, per network and pixels."""
+    table, origins = [], []
     for model, rows in runs().items():
-        for device in dict.fromkeys(row["device"] for row in rows):
-            some = [row for row in rows if row["device"] == device]
-            first = some[0]
-            together = (
-                f"{first['together']} images together" if first["together"] > 1 else "each image"
-            )
-            nodes = ", ".join(_nodes(some, t) for t in sorted({row["t"] for row in some}))
-            lines.append(
-                f"- `{model}`, `{first['data']}`, {device}, commit {first['commit'][:7]}: at most "
-                f"{first['time_limit']:.0f} s for {together}. Sub-problems per certified image, "
-                f"median: {nodes}.{_all_decided(some)}"
-            )
-    return "\n".join(lines)
+        limit = f"{rows[0]['time_limit']:.0f}"
+        decided = _all_decided(rows)
+        for t in sorted({row["t"] for row in rows}):
+            at = f"{decided[t]:.1f}" if t in decided else "-"
+            table.append((f"`{model}`", limit, str(t), _nodes(rows, t), at))
+        origins += [(row["device"], row["commit"][:7]) for row in rows]
+    devices, commits = (", ".join(sorted(set(one))) for one in zip(*origins, strict=True))
+    head = ("network", "time limit, s", "pixels", "sub-problems, median", "all decided after, s")
+    return f"{markdown_table(head, table)}\n\n{devices}, commit {commits}."
 
 
-def _all_decided(rows: list[Row]) -> str:
-    """After which time every image was decided, for the numbers of pixels where that is so."""
-    times, refuted = [], 0
+def _all_decided(rows: list[Row]) -> dict[int, float]:
+    """After how many seconds every image was decided, for the numbers of pixels where it was."""
+    times: dict[int, float] = {}
+    refuted = 0
     for t in sorted({row["t"] for row in rows}):
         some = [row for row in rows if row["t"] == t]
         if len(some) + refuted < rows[0]["correct"]:
             break
         refuted += sum(row["outcome"] == "refuted" for row in some)
-        last = max(row["seconds"] for row in some)
-        times.append(f"{t} pixel{'s' * (t > 1)} after {last:.1f} s")
-    return f" Every image was decided: {', '.join(times)}." if times else ""
+        times[t] = max(row["seconds"] for row in some)
+    return times
 
 
 def _nodes(rows: list[Row], t: int) -> str:
     counts = [row["nodes"] for row in rows if row["t"] == t and row["outcome"] == "certified"]
-    found = f"{median(counts):.0f}" if counts else "none"
-    return f"{found} for {t} pixel{'s' * (t > 1)}"
+    return f"{median(counts):.0f}" if counts else "-"
 
 
 PAGES = {

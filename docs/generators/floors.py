@@ -16,7 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from generators.certified import floor_and_ceiling
-from pinprick.report.docs_measured import markdown_table
+from pinprick.report.docs_measured import markdown_list, markdown_table
+from pinprick.report.series_looks import COLOURS
 
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "results" / "floors"
@@ -37,7 +38,7 @@ PANELS = (
     *("MNIST, standard", "MNIST, PGD-AT", "MNIST, Sparse-AT", "MNIST, ablation"),
     *("Fashion-MNIST, standard", "Fashion-MNIST, ablation"),
 )
-_FLOOR, _CEILING, _UNKNOWN, _SMOOTHED = "#1b7837", "#b2182b", "#d9d9d9", "#2166ac"
+_FLOOR, _CEILING, _SMOOTHED, _UNKNOWN = *COLOURS[:2], "black", "#e3e3e3"
 
 Row = dict[str, Any]
 
@@ -99,39 +100,38 @@ def _span(floor: float, ceiling: float) -> str:
 
 
 def votes() -> str:
-    """The networks that vote: what is certified of each of the two classifiers, and attacked."""
-    table = []
-    for title, name in OWN.items():
-        rows = rows_of(name)
-        if "smoothed" not in rows[0]:
-            continue
-        right = [row for row in rows if row["fewest_known"] != 0]
-        smooth = [row["smoothed"] for row in rows if row["smoothed"] >= 0]
-        needs = [row["attack_needs"] for row in right if row["attack_needs"] is not None]
-        below = sum(
-            row["smoothed"] >= row["attack_needs"]
-            for row in right
-            if row["attack_needs"] is not None
-        )
-        table.append(
-            (
-                title,
-                f"{len(right)} of {len(rows)}",
-                f"{median(row['certified'] for row in right):.0f}",
-                f"{len(smooth)} of {len(rows)}",
-                f"{median(smooth):.0f}",
-                str(sum(row["smoothed_outcome"] == "abstains" for row in rows)),
-                f"{median(needs):.0f} ({min(needs)} to {max(needs)})",
-                str(below),
-                str(sum(row["beaten_by_scores"] for row in rows)),
-            )
-        )
-    head = (
-        *("network", "correct", "certified by votes, median", "smoothed: correct and certified"),
-        *("smoothed radius, median", "abstains", "auto needs: median (range)"),
-        *("auto needs no more than the smoothed radius", "fewest by scores alone"),
-    )
-    return markdown_table(head, table)
+    """The networks that vote, one column each: what is certified, and what attacks need."""
+    columns = {
+        title: _votes(rows_of(name))
+        for title, name in OWN.items()
+        if "smoothed" in rows_of(name)[0]
+    }
+    names = list(next(iter(columns.values())))
+    lines = [[name, *(column[name] for column in columns.values())] for name in names]
+    return markdown_table(("what", *columns), lines)
+
+
+def _votes(rows: list[Row]) -> dict[str, str]:
+    right = [row for row in rows if row["fewest_known"] != 0]
+    smooth = [row["smoothed"] for row in rows if row["smoothed"] >= 0]
+    attacked = [row for row in right if row["attack_needs"] is not None]
+    needs = [row["attack_needs"] for row in attacked]
+    return {
+        "correct images": f"{len(right)} of {len(rows)}",
+        "pixels certified by votes, median": f"{median(row['certified'] for row in right):.0f}",
+        "smoothed: correct and certified": f"{len(smooth)} of {len(rows)}",
+        "smoothed radius, median": f"{median(smooth):.0f}",
+        "smoothed: abstains": str(sum(row["smoothed_outcome"] == "abstains" for row in rows)),
+        "pixels that `auto` needs: median (range)": (
+            f"{median(needs):.0f} ({min(needs)} to {max(needs)})"
+        ),
+        "images where `auto` needs no more than the smoothed radius": str(
+            sum(row["smoothed"] >= row["attack_needs"] for row in attacked)
+        ),
+        "images where Sparse-RS needs the fewest": str(
+            sum(row["beaten_by_scores"] for row in rows)
+        ),
+    }
 
 
 def source() -> str:
@@ -140,16 +140,17 @@ def source() -> str:
     for name in OWN.values():
         first = rows_of(name)[0]
         line = (
-            f"- `{name}`, `{first['data']}`: {first['attack']} (revision {first['revision']}) in "
-            f"{first['attack_seconds']:.0f} s, certificates in {first['certify_seconds']:.0f} s"
+            f"`{name}` on `{first['data']}` ({first['device']}, commit {first['commit'][:7]}): "
+            f"`{first['attack']}` (revision {first['revision']}) took {first['attack_seconds']:.0f}"
+            f" s, the certificates {first['certify_seconds']:.0f} s."
         )
         if "draws" in first:
             line += (
-                f", {first['draws']} draws per image for the smoothed classifier (alpha "
-                f"{first['alpha']}) in {first['smoothed_seconds']:.0f} s"
+                f" The smoothed classifier has {first['draws']} draws per image and alpha "
+                f"{first['alpha']}; it took {first['smoothed_seconds']:.0f} s."
             )
-        lines.append(f"{line} ({first['device']}, commit {first['commit'][:7]}).")
-    return "\n".join(lines)
+        lines.append(line)
+    return markdown_list(lines)
 
 
 def save_figure() -> None:
@@ -179,7 +180,9 @@ def _draw(axes: Axes, title: str) -> None:
     axes.fill_between(
         pixels, floor, ceiling, step="post", color=_UNKNOWN, linewidth=0, label="not known"
     )
-    axes.step(pixels, ceiling, where="post", color=_CEILING, label="not fooled by any attack")
+    axes.step(
+        pixels, ceiling, where="post", color=_CEILING, ls="--", label="not fooled by any attack"
+    )
     axes.step(pixels, floor, where="post", color=_FLOOR, label="certified")
     if found.smoothed:
         axes.step(
