@@ -8,8 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators import paper as pages
-from generators.paper import small_plans, sweeps, tables, text, write_pages
+from generators.paper import (
+    answers,
+    claims,
+    printed,
+    robust,
+    small_plans,
+    sparsity,
+    sweeps,
+    text,
+    timing,
+    transfer,
+    write_pages,
+)
 from generators.paper.rows import Layout, Rows, Sample, join, label_of, layout
 from pinprick.attacks.build import build
 from pinprick.bench.cache import Cache
@@ -63,11 +74,11 @@ def test_rates_and_means_say_what_failed() -> None:
 
 
 def test_a_failure_is_fooled_with_no_number_of_elements() -> None:
-    texts = tables._at_budgets({0: sample([0, 1, 2, 3], [2, 30, 200, math.inf])})
-    shares = [cell.partition(" (")[0] for cell in texts[:9]]
-    assert shares == ["25 %", "25 %", "50 %", "50 %"] * 2 + ["75 %"]
+    texts = robust._elements({0: sample([0, 1, 2, 3], [2, 30, 200, math.inf])})
+    shares = [cell.partition(" (")[0] for cell in texts[:5]]
+    assert shares == ["25", "25", "50", "50", "75"]
     assert texts[-1] == "4"
-    assert len(tables._at_budgets({})) == len(texts)
+    assert len(texts) == len(robust.HEAD) - 2
 
 
 def test_seeds_are_compared_on_the_images_that_all_have() -> None:
@@ -84,19 +95,19 @@ def test_victims_count_over_images_that_both_networks_get_right() -> None:
         victims_clean=[[5, 5], [5, 3], [3, 5]],
         victims=[[2, 5], [5, 3], [3, 1]],
     )
-    assert tables.victim_rate(judged, 0) == (1, 2)
-    assert tables.victim_rate(judged, 1) == (1, 2)
+    assert transfer.victim_rate(judged, 0) == (1, 2)
+    assert transfer.victim_rate(judged, 1) == (1, 2)
 
 
 def test_the_same_wrong_class_is_counted_where_both_fool() -> None:
     start = sample([0, 1, 2], [9, 9, math.inf], adversarial_class=[3, 4, 5])
     mine = sample([0, 1, 2], [1, 1, 1], adversarial_class=[3, 6, 5])
-    assert tables.same_class(mine, start).startswith("50 %")
-    assert tables.same_class(mine, None) == text.DASH
+    assert transfer.same_class(mine, start).startswith("50 %")
+    assert transfer.same_class(mine, None) == text.DASH
 
 
 def test_speedups_of_the_paper_are_told_apart() -> None:
-    lines = tables.paper_speedups().splitlines()
+    lines = timing.paper_speedups().splitlines()
     ways = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1].strip(" |") for line in lines}
     assert ways["C&W l0"] == ways["BruSLeAttack"] == "mean of ratios"
     assert ways["Homotopy"] == ways["EGS-TSSA"] == "ratio of sums"
@@ -104,10 +115,11 @@ def test_speedups_of_the_paper_are_told_apart() -> None:
 
 
 def test_every_attack_of_the_paper_is_printed_with_a_title() -> None:
-    paper = tables.published()
-    printed = set(paper["table1"]["elements"]) | set(paper["table2"]["fooling_rate"])
-    printed |= set(paper["table3"]["vgg19"]) | set(paper["table4"]["seconds"])
-    assert printed <= set(tables.TITLES)
+    paper = printed.published()
+    labels = set(paper["table1"]["elements"]) | set(paper["table2"]["fooling_rate"])
+    labels |= set(paper["table3"]["vgg19"]) | set(paper["table4"]["seconds"])
+    assert labels <= set(printed.TITLES)
+    assert set(paper["why"]["table1"]) - {"wifgsm_printed"} == set(paper["table1"]["elements"])
 
 
 class _Found(Layout):
@@ -118,7 +130,7 @@ class _Found(Layout):
 
 def test_attacks_that_fool_every_image_are_compared_with_the_printed_count() -> None:
     plan = layout("table1", Rows(Path("none")))
-    found = pages._fewer(_Found(plan.plan, plan.run, plan.rows), tables.RESNET18, 0)
+    found = answers.fewer_than_printed(_Found(plan.plan, plan.run, plan.rows), printed.RESNET18, 0)
     assert found == (1, 2)  # wifgsm needs fewer than printed, fmn more; cw_l0 missed an image
 
 
@@ -129,9 +141,24 @@ def test_onepixel_is_told_by_its_pixels() -> None:
 
 def test_a_table_without_rows_says_so(tmp_path: Path) -> None:
     empty = Rows(tmp_path / "none")
-    assert tables.table1(layout("table1", empty)).count(text.NOT_MEASURED) > 50
+    first = sparsity.table1(layout("table1", empty))
+    assert "### Not measured" in first
+    assert "| FMN | 106 | 632 | 183 | 1087 |" in first
+    assert "| FMN | 7.9 | 55.0 | 9.8 | 52.9 | 54.1 |" in robust.table2(layout("table2", empty))
+    assert "| CIFAR-10 | VGG-16 | 0 of 15 |" in transfer.table3(layout("table3", empty))
+    assert "| ResNet-18, 32 px | 0 of 15 |" in timing.table4(layout("table4", empty))
     assert text.NOT_MEASURED in sweeps.direction(layout("ablations", empty))
-    assert text.NOT_MEASURED in sweeps.variants_table(layout("claims", empty))
+    assert text.NOT_MEASURED in claims.variants_table(layout("claims", empty))
+
+
+def test_rows_that_are_not_measured_are_counted_below_the_table() -> None:
+    lines = [["a", "1"], ["b", text.NOT_MEASURED]]
+    table = "| x | y |\n| --- | --- |\n| a | 1 |"
+    assert text.measured_table(("x", "y"), lines[:1]) == table
+    assert (
+        text.measured_table(("x", "y"), lines) == f"{table}\n\nRows that are not measured: 1 of 2."
+    )
+    assert text.measured_table(("x", "y"), lines[1:]) == "Rows that are not measured: 1 of 1."
 
 
 class _Sweep(Layout):
@@ -144,7 +171,7 @@ class _Sweep(Layout):
 
 def test_the_direction_of_lambda_is_that_of_the_rows() -> None:
     plan = layout("ablations", Rows(Path("none")))
-    found = sweeps.sweep(_Sweep(plan.plan, plan.run, plan.rows), tables.LITE0, 4 / 255, "lam")
+    found = sweeps.sweep(_Sweep(plan.plan, plan.run, plan.rows), printed.LITE0, 4 / 255, "lam")
     assert [value for value, _ in found] == [10.0, 1e5]
     assert sweeps._trend(found) == ["100 % to 25 %", "1 to 1", "no"]
 

@@ -9,18 +9,36 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from generators.paper import figures, sweeps, tables
+from generators.paper import (
+    answers,
+    claims,
+    figures,
+    robust,
+    sparsity,
+    sweeps,
+    timing,
+    transfer,
+)
 from generators.paper.contradictions import contradictions
 from generators.paper.rows import ROOT, Layout, Rows, layout
-from generators.paper.text import NOT_MEASURED, first_of, fooling_rate, percent, short
 from pinprick.bench.plan import Plan
 from pinprick.own_code import import_own
-from pinprick.report.docs_measured import Blocks, fill_measured, markdown_table
+from pinprick.report.docs_measured import (
+    Blocks,
+    fill_measured,
+    markdown_list,
+    markdown_table,
+    wrapped,
+)
 
 STORE = ROOT / "results" / "paper"
 IMAGES = ROOT / "docs" / "images"
 PLANS = ("table1", "table2", "table3", "table4", "ablations", "claims")
-FIGURES = ("paper_q_a.png", "paper_ablations.png", "paper_robust.png")
+FIGURES = (
+    *("paper_q_a.png", "paper_sparsity.png", "paper_robust.png", "paper_transfer.png"),
+    *("paper_speedups.png", "paper_optima.png"),
+)
+ABLATIONS = "paper_ablations.png"  # drawn, and shown on a page, once there are rows
 SMALL = (
     "> A small run: other networks, four images and few passes in place of what the page says.\n\n"
 )
@@ -48,6 +66,9 @@ def blocks(plans: Callable[[], Plans]) -> dict[str, Blocks]:
     def of(name: str, make: Callable[[Layout], str]) -> Callable[[], str]:
         return lambda: make(plans()[name])
 
+    def lines(name: str, make: Callable[[Layout], list[str]]) -> Callable[[], str]:
+        return lambda: markdown_list(make(plans()[name]))
+
     return {
         "docs/results/paper.md": {
             "answer": lambda: answer(plans()),
@@ -55,132 +76,63 @@ def blocks(plans: Callable[[], Plans]) -> dict[str, Blocks]:
             "measured so far": lambda: coverage(plans()),
         },
         "docs/results/paper_table1.md": {
-            "table 1": of("table1", tables.table1),
-            "own settings": of("table1", tables.own_settings),
+            "answer": lines("table1", answers.sparsity),
+            "table 1": of("table1", sparsity.table1),
+            "differences": sparsity.differences,
+            "own settings": of("table1", sparsity.own_settings),
         },
-        "docs/results/paper_table2.md": {"table 2": of("table2", tables.table2)},
+        "docs/results/paper_table2.md": {
+            "answer": lines("table2", answers.robust),
+            "table 2": of("table2", robust.table2),
+        },
         "docs/results/paper_table3.md": {
-            "table 3": of("table3", tables.table3),
-            "the paper's table 3": tables.paper_transfer,
+            "answer": lines("table3", answers.transfers),
+            "table 3": of("table3", transfer.table3),
+            "the paper's table 3": transfer.paper_transfer,
         },
         "docs/results/paper_table4.md": {
-            "table 4": of("table4", tables.table4),
-            "the paper's speed-ups": tables.paper_speedups,
+            "answer": lines("table4", answers.times),
+            "table 4": of("table4", timing.table4),
+            "the paper's table 4": timing.paper_seconds,
+            "the paper's speed-ups": timing.paper_speedups,
         },
         "docs/results/paper_figures.md": {
-            "sweeps": of("ablations", sweeps.sweeps_table),
+            "answer": lines("ablations", answers.figure7),
+            "sweeps": of("ablations", sweeps_block),
             "direction": of("ablations", sweeps.direction),
         },
         "docs/results/paper_claims.md": {
-            "variants": of("claims", sweeps.variants_table),
-            "starts": of("claims", sweeps.starts_table),
-            "transfer": of("table3", sweeps.kept_transfer),
-            "proved optima": sweeps.proved_optima,
-            "near-optimal": lambda: sweeps.near_optimal(plans()["table1"], plans()["claims"]),
+            "answer": lambda: markdown_list(
+                answers.near_optimal(plans()["table1"], plans()["claims"])
+            ),
+            "variants": of("claims", claims.variants_table),
+            "starts": of("claims", claims.starts_table),
+            "transfer": of("table3", claims.kept_transfer),
+            "proved optima": claims.proved_optima,
+            "near-optimal": lambda: claims.near_optimal(plans()["table1"], plans()["claims"]),
         },
     }
 
 
 def answer(plans: Plans) -> str:
-    """The answer in five lines."""
-    return "\n".join(
-        f"{number}. {line}"
-        for number, line in enumerate(
-            (
-                _sparsity(plans["table1"]),
-                _printed(plans["table1"]),
-                _robust(plans["table2"]),
-                _transfer(plans["table3"]),
-                _time(plans["table4"]),
-            ),
-            start=1,
-        )
+    """The summary: what stands first in the answers of the pages."""
+    robust_lines = answers.robust(plans["table2"])
+    lines = (
+        answers.sparsity(plans["table1"])[0],
+        answers.as_printed(plans["table1"]),
+        " ".join((robust_lines[0], *robust_lines[2:3])),
+        f"{answers.transfers(plans['table3'])[0]} {answers.times(plans['table4'])[0]}",
+        answers.near_optimal(plans["table1"], plans["claims"])[0],
     )
+    return markdown_list(lines, numbered=True)
 
 
-def _elements(plan: Layout, label: str) -> float | None:
-    sample = first_of(plan.find(tables.RESNET18, "untargeted", label))
-    if sample is None or not sample.fooled.any():
-        return None
-    return float(sample.elements[sample.fooled].mean())
-
-
-def _sparsity(plan: Layout) -> str:
-    paper = tables.published()["table1"]["elements"]
-    words = []
-    for label in ("wifgsm", "cw_l0", "fmn", "sparse_rs", "brusle", "sigma_zero", "pinprick"):
-        mean = _elements(plan, label)
-        if mean is not None:
-            theirs = f"the paper {paper[label][0]}" if label in paper else "not in the paper"
-            words.append(f"`{label}` {short(mean)} ({theirs})")
-    if not words:
-        return f"Sparsity: {NOT_MEASURED}."
-    counts = [_fewer(plan, tables.RESNET18, 0), _fewer(plan, tables.LITE0, 1)]
-    small, large = (f"{fewer} of {compared}" for fewer, compared in counts)
-    return (
-        f"**On CIFAR-10 {small} attacks need fewer elements here than printed, at 224 px {large}.**"
-        " Counted are attacks of the paper's table that fool every image here, untargeted; at 224 "
-        f"px the networks differ. Mean elements on CIFAR-10, ResNet-18: {', '.join(words)}."
-    )
-
-
-def _fewer(plan: Layout, model: str, place: int) -> tuple[int, int]:
-    """How many attacks need fewer elements than the paper prints, and how many are compared."""
-    fewer = compared = 0
-    for label, printed in tables.published()["table1"]["elements"].items():
-        sample = first_of(plan.find(model, "untargeted", label))
-        if sample is not None and sample.fooled.all() and isinstance(printed[place], int):
-            compared += 1
-            fewer += bool(sample.elements.mean() < printed[place])
-    return fewer, compared
-
-
-def _printed(plan: Layout) -> str:
-    sample = first_of(plan.find(tables.RESNET18, "untargeted", "wifgsm_printed"))
-    if sample is None:
-        return f"The attack as printed: {NOT_MEASURED}."
-    return (
-        f"**As printed, with τ 0.30 for all images, the attack fools {fooling_rate(sample)}** of "
-        "these images. [Its page](../methods/wifgsm_printed.md) has other readings and τ per image."
-    )
-
-
-def _robust(plan: Layout) -> str:
-    model, place = tables.ROBUST["CIFAR-10, ResNet-18, PGD-AT"]
-    paper = tables.published()["table2"]["fooling_rate"]["wifgsm"][place]
-    words = []
-    for label in ("wifgsm", "sigma_zero", "pinprick"):
-        sample = first_of(plan.find(model, "untargeted", label, where=figures.usual_start))
-        if sample is not None:
-            shares = [percent(float((sample.elements <= k).mean())) for k in (10, 24)]
-            whole = percent(float(sample.fooled.mean()))
-            words.append(f"`{label}` {shares[0]} and {shares[1]}, and {whole} with any number")
-    if not words:
-        return f"Robust models: {NOT_MEASURED}."
-    return (
-        "**On robust models the paper's fooling rates have no stated budget.** On CIFAR-10 under "
-        f"PGD-AT it prints {paper} %. With 10 and 24 elements we measure {'; '.join(words)}."
-    )
-
-
-def _transfer(plan: Layout) -> str:
-    sample = first_of(plan.find(tables.LITE0, "untargeted", "wifgsm"))
-    known = NOT_MEASURED if sample is None else "[measured](paper_table3.md)"
-    paper = tables.published()["table3"]["vgg19"]
-    return (
-        f"**Transfer is {known}.** From VGG-19 to ResNet-101 and ResNet-152 the paper prints "
-        f"{paper['wifgsm'][2]} % and {paper['wifgsm'][3]} %. Comments of its source have "
-        f"{paper['ifgsm'][2]} % and {paper['ifgsm'][3]} % for I-FGSM, its start."
-    )
-
-
-def _time(plan: Layout) -> str:
-    sample = first_of(plan.find(tables.LITE0, "untargeted", "wifgsm"))
-    known = NOT_MEASURED if sample is None else "[measured](paper_table4.md)"
-    return (
-        f"**Time is {known}.** The paper's speed-ups mix two ways of averaging, and two follow "
-        "from neither."
-    )
+def sweeps_block(plan: Layout) -> str:
+    """The figure of the ablations, where there are rows, and their table."""
+    table = sweeps.sweeps_table(plan)
+    if not figures.has_ablations(plan):
+        return table
+    return f"![Ablations of a, λ and τ](../images/{ABLATIONS})\n\n{table}"
 
 
 def coverage(plans: Plans) -> str:
@@ -200,7 +152,8 @@ def coverage(plans: Plans) -> str:
     commits = ", ".join(sorted({one[2] for one in about if one[2]})) or "unknown"
     table = markdown_table(("plan", "attacks on networks", "with rows", "measures the rest"), lines)
     count = sum(images.values())
-    return f"{table}\n\nRows: {count} in `results/paper`; devices: {devices}; commits: {commits}."
+    origin = f"Rows: {count} in `results/paper`; devices: {devices}; commits: {commits}."
+    return f"{table}\n\n{wrapped(origin)}"
 
 
 def _count(plan: Layout) -> tuple[int, int]:
@@ -232,8 +185,8 @@ def write_pages(plans: Plans, folder: Path) -> list[Path]:
     written = []
     for page, made in blocks(lambda: plans).items():
         written.append(folder / Path(page).name)
-        content = (ROOT / page).read_text(encoding="utf-8").replace("../images/", "images/")
-        written[-1].write_text(SMALL + fill_measured(content, made), encoding="utf-8")
+        content = fill_measured((ROOT / page).read_text(encoding="utf-8"), made)
+        written[-1].write_text(SMALL + content.replace("../images/", "images/"), encoding="utf-8")
     return written
 
 
@@ -241,13 +194,18 @@ def _save(plans: Plans, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     drawn = (
         figures.q_a(),
-        figures.ablations(plans["ablations"]),
+        figures.sparsity(plans["table1"]),
         figures.strength(plans["table2"]),
+        figures.transfer(),
+        figures.speedup(),
+        figures.optima(),
     )
-    paths = [folder / name for name in FIGURES]
-    for figure, path in zip(drawn, paths, strict=True):
-        figure.savefig(path)
-    return paths
+    named = dict(zip(FIGURES, drawn, strict=True))
+    if figures.has_ablations(plans["ablations"]):
+        named[ABLATIONS] = figures.ablations(plans["ablations"])
+    for name, figure in named.items():
+        figure.savefig(folder / name)
+    return [folder / name for name in named]
 
 
 PAGES = blocks(_plans)

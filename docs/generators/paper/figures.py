@@ -1,5 +1,6 @@
-"""The figures of the pages: q_a, the ablations, and fooling rates against the budget."""
+"""The figures of the pages, from rows and from what the paper prints."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,25 +8,23 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from generators.paper.rows import Layout
-from generators.paper.sweeps import NETWORKS, RADII, sweep
-from generators.paper.tables import ROBUST, TITLES
+from generators.dot_plot import draw_dots
+from generators.paper import claims
+from generators.paper.answers import usual_start
+from generators.paper.printed import LITE0, RESNET18, TITLES, paper_value, published
+from generators.paper.robust import ROBUST
+from generators.paper.rows import Layout, Sample
+from generators.paper.sweeps import NETWORKS, RADII, all_sweeps, sweep
 from generators.paper.text import first_of
-from pinprick.bench.plan import Product
+from generators.paper.timing import speedups
+from generators.paper.transfer import WHITE_BOX
+from pinprick.report.series_looks import COLOURS
 
 PANELS = {"a": ("a",), "λ": ("lam", "ce"), "τ": ("tau",)}
 STYLES = {"6/255": "-", "4/255": "--"}
-SHOWN = (
-    "pinprick",
-    "sigma_zero",
-    "wifgsm",
-    "wifgsm_printed",
-    "fmn",
-    "sparse_rs",
-    "brusle",
-    "cw_l0",
-)
-_RATE, _COUNT = "tab:blue", "tab:red"
+CURVES = ("pinprick", "sigma_zero", "wifgsm", "fmn", "sparse_rs", "brusle", "cw_l0")
+LINES = ("-", "--", "-.", ":", "-", "--", "-.")
+_RATE, _COUNT = COLOURS[0], COLOURS[1]
 
 
 def q_a() -> Figure:
@@ -33,12 +32,143 @@ def q_a() -> Figure:
     figure = Figure(figsize=(4.6, 3.0), dpi=150, layout="constrained")
     axes = figure.subplots()
     x = np.linspace(-1.5, 1.5, 601)
-    for a in (1.0, 0.5, 0.2, 0.1):
-        axes.plot(x, np.exp(-((x / a) ** 2)) / (a * np.sqrt(np.pi)), label=f"a = {a:g}")
+    for number, a in enumerate((1.0, 0.5, 0.2, 0.1)):
+        values = np.exp(-((x / a) ** 2)) / (a * np.sqrt(np.pi))
+        axes.plot(x, values, LINES[number], color=COLOURS[number], label=f"a = {a:g}")
     axes.set_xlabel("x")
     axes.set_ylabel("$q_a(x)$")
     axes.legend(frameon=False)
     return figure
+
+
+def sparsity(plan: Layout) -> Figure:
+    """Table 1: the paper's elements beside ours, on both sets of images."""
+    places = ((RESNET18, 0, "CIFAR-10"), (LITE0, 1, "224 px, other networks"))
+    found = {
+        label: [value for model, place, _ in places for value in _both(plan, model, label, place)]
+        for label in TITLES
+        if not label.startswith("onepixel")
+    }
+    shown = {label: values for label, values in found.items() if not np.isnan(values).all()}
+    titles = [TITLES[label] for label in shown]
+    figure = Figure(figsize=(9.2, 4.2), dpi=130, layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    for number, (axes, (_, _, title)) in enumerate(zip(panels, places, strict=True)):
+        paper, ours = ([one[2 * number + side] for one in shown.values()] for side in (0, 1))
+        draw_dots(axes, titles, {"the paper": paper, "ours": ours}, log=True)
+        axes.set_title(f"{title}, untargeted", fontsize=10)
+        axes.set_xlabel("mean elements")
+    handles = panels[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=2, frameon=False)
+    return figure
+
+
+def _both(plan: Layout, model: str, label: str, place: int) -> tuple[float, float]:
+    """Elements as printed, and mean elements of ours where it fools every image."""
+    printed = paper_value(published()["table1"]["elements"], label, place)
+    sample = first_of(plan.find(model, "untargeted", label))
+    ours = math.nan
+    if sample is not None and sample.fooled.all():
+        ours = float(sample.elements.mean())
+    return float(printed) if printed.isdecimal() else math.nan, ours
+
+
+def strength(plan: Layout) -> Figure:
+    """Table 2 as curves: the fooling rate against the number of elements, where it is measured."""
+    found: dict[str, dict[str, Sample]] = {}
+    for title, (model, _) in ROBUST.items():
+        for label in CURVES:
+            sample = first_of(plan.find(model, "untargeted", label, where=usual_start))
+            if sample is not None:
+                found.setdefault(title, {})[label] = sample
+    count = max(1, len(found))
+    figure = Figure(figsize=(3.6 * count, 3.6), dpi=130, layout="constrained")
+    panels = figure.subplots(1, count, sharey=True, squeeze=False)[0]
+    for axes, (title, samples) in zip(panels, found.items(), strict=False):
+        for label, sample in samples.items():
+            _curve(axes, label, sample)
+        axes.set_title(title, fontsize=10)
+        axes.set_xscale("log")
+        axes.set_xlabel("elements that may change")
+        axes.grid(alpha=0.3, linewidth=0.5)
+    panels[0].set_ylabel("fooling rate, %")
+    handles = panels[0].get_legend_handles_labels()
+    if handles[0]:
+        figure.legend(*handles, loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    return figure
+
+
+def _curve(axes: Axes, label: str, sample: Sample) -> None:
+    known = np.sort(sample.elements[sample.fooled])
+    shares = 100 * np.arange(1, len(known) + 1) / sample.n
+    look = CURVES.index(label)
+    axes.step(
+        known,
+        shares,
+        where="post",
+        color=COLOURS[look],
+        linestyle=LINES[look],
+        linewidth=1.3,
+        label=TITLES[label],
+    )
+
+
+def transfer() -> Figure:
+    """The paper's table 3: mean rates over networks that were not attacked."""
+    labels = list(published()["table3"]["vgg19"])
+    series = {
+        f"from {name}": [
+            float(np.mean(np.delete(published()["table3"][source][label], white)))
+            for label in labels
+        ]
+        for source, (name, white) in WHITE_BOX.items()
+    }
+    return _one_panel(labels, series, "the paper's fooling rate of other networks, mean, %")
+
+
+def speedup() -> Figure:
+    """The paper's speed-ups as printed, and both ways to compute them from its table."""
+    found = speedups()
+    printed, means, ratios = zip(*found.values(), strict=True)
+    series = {"printed": printed, "mean of ratios": means, "ratio of sums": ratios}
+    return _one_panel(list(found), series, "speed-up over the paper's attack", log=True)
+
+
+def _one_panel(
+    labels: Sequence[str], series: dict[str, Any], what: str, *, log: bool = False
+) -> Figure:
+    names = ["the paper's attack" if label == "wifgsm" else TITLES[label] for label in labels]
+    figure = Figure(figsize=(7.6, 0.27 * len(names) + 1.3), dpi=130, layout="constrained")
+    axes = figure.subplots()
+    draw_dots(axes, names, series, log=log)
+    axes.set_xlabel(what)
+    handles = axes.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=3, frameon=False)
+    return figure
+
+
+def optima() -> Figure:
+    """Elements over the proved fewest, per case and attack."""
+    rows = claims.optimum_rows()
+    cases = list(dict.fromkeys(map(claims.case_of, rows)))
+    attacks = list(dict.fromkeys(map(claims.attack_of, rows)))
+    ratios = {(claims.case_of(row), claims.attack_of(row)): claims.over_fewest(row) for row in rows}
+    series = {
+        attack: [ratios[case, attack] for case in cases]
+        for attack in attacks
+        if not all(math.isnan(ratios[case, attack]) for case in cases)
+    }
+    figure = Figure(figsize=(7.6, 2.8), dpi=130, layout="constrained")
+    axes = figure.subplots()
+    draw_dots(axes, [case.replace("_", " ") for case in cases], series)
+    axes.set_xlabel("elements over the proved fewest, on fooled images")
+    handles = axes.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=4, frameon=False)
+    return figure
+
+
+def has_ablations(plan: Layout) -> bool:
+    return any(all_sweeps(plan))
 
 
 def ablations(plan: Layout) -> Figure:
@@ -80,29 +210,3 @@ def _panel(plan: Layout, axes: Axes, model: str, title: str, names: Sequence[str
     axes.set_xlabel(title)
     if axes.lines:
         axes.legend(frameon=False, fontsize=6)
-
-
-def strength(plan: Layout) -> Figure:
-    """Table 2 as curves: the fooling rate against the number of elements."""
-    figure = Figure(figsize=(9.5, 6.4), dpi=130, layout="constrained")
-    for axes, (title, (model, _)) in zip(figure.subplots(2, 2).flat, ROBUST.items(), strict=True):
-        for label in SHOWN:
-            sample = first_of(plan.find(model, "untargeted", label, where=usual_start))
-            if sample is not None:
-                needed = np.sort(sample.elements)
-                known = needed[np.isfinite(needed)]
-                shares = 100 * np.arange(1, len(known) + 1) / sample.n
-                axes.step(known, shares, where="post", label=TITLES[label], linewidth=1)
-        axes.set_title(title if axes.lines else f"{title}: not measured", fontsize=9)
-        axes.set_xscale("log")
-        axes.set_xlabel("elements that may change")
-        axes.set_ylabel("fooled, %")
-        axes.grid(alpha=0.3, linewidth=0.5)
-        if axes.lines:
-            axes.legend(frameon=False, fontsize=6)
-    return figure
-
-
-def usual_start(one: Product) -> bool:
-    """Products whose attacks start from 4/255."""
-    return all(attack.card.name != "sparsefool" for attack in one.attacks)

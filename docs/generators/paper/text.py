@@ -1,5 +1,7 @@
 """Numbers of samples as text: rates, means with intervals, and what stands where nothing is."""
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from generators.paper.rows import Numbers, Sample, Samples
@@ -7,9 +9,11 @@ from pinprick.metrics.bootstrap import bootstrap_intervals
 from pinprick.metrics.needed import mean_over_fooled
 from pinprick.metrics.over_seeds import mean_and_deviation
 from pinprick.metrics.wilson import wilson_interval
+from pinprick.report.docs_measured import markdown_table
 
 DASH = "\N{EN DASH}"
 NOT_MEASURED = "not measured"
+MISSING = f"Where ours is missing, a field has the paper's figure, or {DASH} if it has none."
 RESAMPLES = 2000
 
 
@@ -78,3 +82,14 @@ def short(value: float) -> str:
     if value >= 1000:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.3g}"
+
+
+def measured_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table of the rows that are measured; below it stands how many are not."""
+    every = list(lines)
+    known = [line for line in every if NOT_MEASURED not in line]
+    parts = [markdown_table(head, known)] if known else []
+    if len(known) < len(every):
+        missing = len(every) - len(known)
+        parts.append(f"Rows that are {NOT_MEASURED}: {missing} of {len(every)}.")
+    return "\n\n".join(parts)

@@ -1,0 +1,152 @@
+"""The answers at the top of the pages, in sentences; the first line of each is for the summary."""
+
+from typing import Any
+
+from generators.paper import claims, transfer
+from generators.paper.printed import LITE0, RESNET18, published
+from generators.paper.robust import ROBUST
+from generators.paper.rows import Layout, Sample
+from generators.paper.sweeps import all_sweeps
+from generators.paper.text import NOT_MEASURED, first_of, fooling_rate, percent, short
+from generators.paper.timing import kind_of_speedup, speedups
+from pinprick.bench.plan import Product
+
+SHOWN = ("wifgsm", "sigma_zero", "pinprick")
+BUDGETS = (10, 24)
+
+
+def sparsity(plan: Layout) -> list[str]:
+    """Table 1."""
+    means = {label: _mean_elements(plan, label) for label in SHOWN}
+    known = [f"`{label}` {short(mean)}" for label, mean in means.items() if mean is not None]
+    if not known:
+        return [f"**Sparsity** is {NOT_MEASURED}."]
+    counts = [fewer_than_printed(plan, RESNET18, 0), fewer_than_printed(plan, LITE0, 1)]
+    small, large = (f"{fewer} of {compared}" for fewer, compared in counts)
+    paper = published()["table1"]["elements"]["wifgsm"][0]
+    return [
+        f"**On CIFAR-10**, {small} attacks need fewer elements here than the paper prints. At 224 "
+        f"px it is {large}, on another network.",
+        "Counted are attacks of the paper's table that fool every image here, untargeted.",
+        f"**Mean elements on CIFAR-10**: {', '.join(known)}. The paper prints {paper} for its own.",
+        as_printed(plan),
+    ]
+
+
+def _mean_elements(plan: Layout, label: str) -> float | None:
+    sample = first_of(plan.find(RESNET18, "untargeted", label))
+    if sample is None or not sample.fooled.any():
+        return None
+    return float(sample.elements[sample.fooled].mean())
+
+
+def fewer_than_printed(plan: Layout, model: str, place: int) -> tuple[int, int]:
+    """How many attacks need fewer elements than the paper prints, and how many are compared."""
+    fewer = compared = 0
+    for label, printed in published()["table1"]["elements"].items():
+        sample = first_of(plan.find(model, "untargeted", label))
+        if sample is not None and sample.fooled.all() and isinstance(printed[place], int):
+            compared += 1
+            fewer += bool(sample.elements.mean() < printed[place])
+    return fewer, compared
+
+
+def as_printed(plan: Layout) -> str:
+    sample = first_of(plan.find(RESNET18, "untargeted", "wifgsm_printed"))
+    if sample is None:
+        return f"**The attack as printed** is {NOT_MEASURED}."
+    return (
+        f"**As printed**, with τ 0.30 for all images, the paper's attack fools "
+        f"{fooling_rate(sample)}. [Its page](../methods/wifgsm_printed.md) has τ per image."
+    )
+
+
+def robust(plan: Layout) -> list[str]:
+    """Table 2."""
+    model, place = ROBUST["CIFAR-10, PGD-AT"]
+    paper = published()["table2"]["fooling_rate"]["wifgsm"][place]
+    samples: dict[str, Sample] = {}
+    for label in SHOWN:
+        sample = first_of(plan.find(model, "untargeted", label, where=usual_start))
+        if sample is not None:
+            samples[label] = sample
+    lines = [
+        "**On robust models** the paper states no budget. On CIFAR-10 under PGD-AT it prints "
+        f"{paper} % fooled by its own attack."
+    ]
+    if not samples:
+        return [f"{lines[0]} Ours are {NOT_MEASURED}."]
+    for budget in BUDGETS:
+        rates = [
+            f"`{label}` {percent(float((one.elements <= budget).mean()))}"
+            for label, one in samples.items()
+        ]
+        lines.append(f"**With {budget} elements** we measure {', '.join(rates)}.")
+    whole = [f"`{label}` {percent(float(one.fooled.mean()))}" for label, one in samples.items()]
+    return [*lines, f"**With any number of elements** we measure {', '.join(whole)}."]
+
+
+def usual_start(one: Product) -> bool:
+    """Products whose attacks start from 4/255."""
+    return all(attack.card.name != "sparsefool" for attack in one.attacks)
+
+
+def transfers(plan: Layout) -> list[str]:
+    """Table 3."""
+    sample = first_of(plan.find(LITE0, "untargeted", "wifgsm"))
+    known = NOT_MEASURED if sample is None else "[measured](paper_table3.md)"
+    own, start = transfer.black_box_means("vgg19")
+    paper = published()["table3"]["vgg19"]
+    return [
+        f"**Transfer** is {known} here. In the paper's own numbers, I-FGSM transfers better than "
+        f"the attack that starts from it: {start:.1f} % and {own:.1f} %.",
+        "These are means over three other networks, from VGG-19. Those of I-FGSM stand in comments "
+        "of the paper's source.",
+        f"**To ResNet-101 and ResNet-152** the paper prints {paper['wifgsm'][2]} % and "
+        f"{paper['wifgsm'][3]} % for its attack. I-FGSM has {paper['ifgsm'][2]} % and "
+        f"{paper['ifgsm'][3]} %.",
+    ]
+
+
+def times(plan: Layout) -> list[str]:
+    """Table 4."""
+    sample = first_of(plan.find(LITE0, "untargeted", "wifgsm"))
+    known = NOT_MEASURED if sample is None else "[measured](paper_table4.md)"
+    kinds = [kind_of_speedup(*numbers) for numbers in speedups().values()]
+    return [
+        f"**Time** is {known} here.",
+        f"**The paper prints {len(kinds)} speed-ups.** {kinds.count('mean of ratios')} are means "
+        f"of ratios, and {kinds.count('ratio of sums')} are ratios of sums. "
+        f"{kinds.count('neither')} follow from neither.",
+    ]
+
+
+def figure7(plan: Layout) -> list[str]:
+    """The ablations."""
+    points = sum(len(one) for one in all_sweeps(plan))
+    known = f"have {points} measured points" if points else f"are {NOT_MEASURED}"
+    return [
+        "**Figures 1 and 3 to 6**: the paper does not name its images. The commands make the same "
+        "figures of your own pictures.",
+        "**Figure 2** is a plot of q_a. It is made again below.",
+        f"**Figure 7**: the ablations {known}.",
+    ]
+
+
+def near_optimal(table1: Layout, plan: Layout) -> list[str]:
+    """The claims."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in claims.optimum_rows():
+        rows.setdefault(row["attack"]["name"], []).append(row)
+    ratios = [claims.over_fewest(row) for row in rows["wifgsm"]]
+    most = max(len(claims.fooled_pairs(row)) / row["n"] for row in rows["wifgsm_printed"])
+    best = max(claims.over_fewest(row) for row in rows["pinprick"])
+    auto = claims.over_auto(table1, plan, RESNET18, "wifgsm")[0]
+    return [
+        f"**Near-optimality**: on small networks our form of the attack needs {min(ratios):.2f} to "
+        f"{max(ratios):.2f} times the proved fewest elements.",
+        f"**As printed**, with one τ for all images, it fools at most {percent(most)} of them.",
+        f"**Pinprick** needs at most {best:.2f} times the fewest.",
+        f"**On CIFAR-10**, elements of our form over those of `auto` with preset `quick`: {auto}.",
+        f"**Start, box rule, ReLU and q_a**: {claims.variants_known(plan)}.",
+    ]
