@@ -39,6 +39,14 @@ SHELL_PAGES = (
     "docs/how_to/scores_only.md",
     "docs/cards/README.md",
     "docs/how_to/which_attack.md",
+    "docs/results/leaderboard.md",
+    "docs/results/paper.md",
+    "docs/results/paper_claims.md",
+    "docs/results/paper_figures.md",
+    "docs/results/paper_table1.md",
+    "docs/results/paper_table2.md",
+    "docs/results/paper_table3.md",
+    "docs/results/paper_table4.md",
 )
 
 
@@ -100,7 +108,8 @@ def commands() -> list[str]:
         for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
         if not language
     ]
-    return [line for block in blocks for line in block.splitlines() if line.startswith("pinprick ")]
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line.startswith("pinprick ")]
 
 
 def test_there_are_commands_to_try() -> None:
