@@ -1,12 +1,12 @@
 """The measured blocks of docs/why/counting_pixels.md, from the rows of the leaderboard."""
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from generators.leaderboard import LEADERBOARD
+from pinprick.bench.cell import Cell
 from pinprick.bench.store import Store
 from pinprick.metrics.unit import Unit
 from pinprick.report.docs_measured import markdown_table
@@ -25,9 +25,9 @@ def _columns() -> dict[str, Any]:
 
 
 @cache
-def _attacks() -> dict[str, tuple[Mapping[str, Any], str]]:
-    """By the key of a cell, its attack with all settings, and its model."""
-    return {key: (cell.attack, cell.model) for key, (cell, _) in Store(LEADERBOARD).cells().items()}
+def _cells() -> dict[str, Cell]:
+    """The cells of the leaderboard by their keys."""
+    return {key: cell for key, (cell, _) in Store(LEADERBOARD).cells().items()}
 
 
 def units() -> str:
@@ -47,7 +47,7 @@ def rounding() -> str:
     columns = _columns()
     fooled = columns["correct"] & columns["success"]
     lost = fooled & ~columns["success_8bit"]
-    names = np.array([_attacks()[key][0]["name"] for key in columns["cell"]])
+    names = np.array([_cells()[key].attack["name"] for key in columns["cell"]])
     counts = {
         name: (int((lost & (names == name)).sum()), int((fooled & (names == name)).sum()))
         for name in np.unique(names)
@@ -64,10 +64,10 @@ def _rows_of(name: str, unit: Unit) -> Any:
     """Which rows are of an attack on the model, over images that were correct before."""
     keys = [
         key
-        for key, (attack, model) in _attacks().items()
-        if model == MODEL
-        and (attack["name"], attack.get("unit")) == (name, unit)
-        and attack.get("effort", "balanced") == "balanced"
+        for key, cell in _cells().items()
+        if (cell.model, cell.goal) == (MODEL, "untargeted")
+        and (cell.attack["name"], cell.attack.get("unit")) == (name, unit)
+        and cell.attack.get("effort", "balanced") == "balanced"
     ]
     assert keys, f"the leaderboard has no {name} that minimises {unit} on {MODEL}"
     return np.isin(_columns()["cell"], keys) & _columns()["correct"]
