@@ -196,7 +196,6 @@ PICTURES = {
     "optimum": ["optimum.png", "floors.png"],
     "parity": ["parity.png"],
     "speed": ["speed.png"],
-    "parity": ["parity.png"],
     "paper": list(paper.FIGURES),
     "interpretation": [f"interpretation_{name}.png" for name in interpretation.PLOTS],
     "examples": ["interpretation_examples.png"],
