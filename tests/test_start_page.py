@@ -57,7 +57,7 @@ def test_every_step_runs_and_prints_what_the_page_shows(
 
 
 def run_lines(text: str) -> None:
-    for line in text.splitlines():
+    for line in text.replace("\\\n", " ").splitlines():
         if line.startswith(INSTALLATION):
             continue
         program, *arguments = shlex.split(line)
