@@ -24,7 +24,7 @@ def test_the_commands_print_what_the_page_shows(
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     for command in COMMANDS:
         with pytest.raises(SystemExit) as stop:
-            main(command.split()[1:])
+            main(command.replace("\\\n", " ").split()[1:])
         expected = 2 if command.startswith("pinprick check") else 0
         assert (stop.value.code or 0) == expected, command
     lines = capsys.readouterr().out.splitlines()

@@ -12,7 +12,7 @@ from pinprick.contract.check_attack import find_breaches
 
 PAGE = (Path(__file__).parent.parent / "docs" / "how_to" / "add_an_attack.md").read_text()
 FILE, USE = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-COMMANDS = re.findall(r"^pinprick (.*)$", PAGE, re.MULTILINE)
+COMMANDS = re.findall(r"^pinprick (.*)$", PAGE.replace("\\\n", " "), re.MULTILINE)
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from pinprick.report.docs_measured import markdown_table
@@ -58,7 +59,9 @@ def attacks() -> str:
 
 def commands() -> str:
     """The command that trains each model."""
-    lines = [f"# {name.strip('`')}\n{command_of(facts)}" for name, facts in all_models().items()]
+    lines = [
+        f"# {name.strip('`')}\n{wrapped(command_of(facts))}" for name, facts in all_models().items()
+    ]
     return "\n".join(["```", *lines, "```"])
 
 
@@ -143,6 +146,12 @@ def command_of(facts: Facts) -> str:
                 words += f" --option {key}={text}"
     words += f" --seed {plan.seed}" if plan.seed else ""
     return words + STORES.get(facts.get("weights", ""), "")
+
+
+def wrapped(command: str) -> str:
+    """The command on lines of at most 92 characters, broken before options."""
+    lines = wrap(command.replace(" --option ", " --option="), 88, subsequent_indent=" " * 4)
+    return " \\\n".join(lines).replace("--option=", "--option ")
 
 
 def few_elements(facts: Facts, k: int, *, alone: bool = False) -> str:
