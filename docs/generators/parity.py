@@ -105,11 +105,11 @@ def save_figure() -> None:
     """Draw docs/images/parity.png again."""
     rows = all_rows()
     names = [
-        f"{row['settings']['ours']['name']}{_note(row)}: {row['titles']['theirs']}"
+        f"{row['settings']['ours']['name']}{_note(row)}, {_whose(row)}"
         + (", targeted" if row["goal"] != "untargeted" else "")
         for row in rows
     ]
-    figure = Figure(figsize=(10.4, 8.2), dpi=120, layout="constrained")
+    figure = Figure(figsize=(8.6, 7.6), dpi=130, layout="constrained")
     rates, ratios = figure.subplots(1, 2, sharey=True)
     fooled = {
         side: [100 * row[side]["fooled"] / row["images"] for row in rows]
@@ -135,6 +135,12 @@ def _note(row: Row) -> str:
     settings = row["settings"]["ours"]
     told = {name: settings[name] for name in ("k", "prox", "projected") if name in settings}
     return "".join(f" {name}={value}" for name, value in told.items())
+
+
+def _whose(row: Row) -> str:
+    """Whose code ours is compared with: "authors", or a library."""
+    title = row["titles"]["theirs"]
+    return "authors" if title.endswith("authors' code") else str(title.rpartition(" of ")[2])
 
 
 def _passes(row: Row, who: str) -> float:

@@ -51,7 +51,7 @@ def sparsity(plan: Layout) -> Figure:
     }
     shown = {label: values for label, values in found.items() if not np.isnan(values).all()}
     titles = [TITLES[label] for label in shown]
-    figure = Figure(figsize=(9.2, 4.2), dpi=130, layout="constrained")
+    figure = Figure(figsize=(8.2, 4.0), dpi=130, layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for number, (axes, (_, _, title)) in enumerate(zip(panels, places, strict=True)):
         paper, ours = ([one[2 * number + side] for one in shown.values()] for side in (0, 1))
@@ -82,7 +82,7 @@ def strength(plan: Layout) -> Figure:
             if sample is not None:
                 found.setdefault(title, {})[label] = sample
     count = max(1, len(found))
-    figure = Figure(figsize=(3.6 * count, 3.6), dpi=130, layout="constrained")
+    figure = Figure(figsize=(2.8 * count, 3.4), dpi=130, layout="constrained")
     panels = figure.subplots(1, count, sharey=True, squeeze=False)[0]
     for axes, (title, samples) in zip(panels, found.items(), strict=False):
         for label, sample in samples.items():

@@ -141,7 +141,7 @@ def leaderboard_figure(by_unit: Mapping[Unit, Boards]) -> "Figure":
 
     names = {unit: list(_by_attack(found)) for unit, found in by_unit.items()}
     longest = max(map(len, names.values()))
-    size = (5.2 * len(by_unit), 0.9 + 0.24 * longest)
+    size = (4.2 * len(by_unit), 0.9 + 0.22 * longest)
     figure = Figure(figsize=size, dpi=130, layout="constrained")
     panels = figure.subplots(1, len(by_unit), squeeze=False)[0]
     for axes, (unit, found) in zip(panels, by_unit.items(), strict=True):
