@@ -54,7 +54,8 @@ def build_site(out: Path) -> None:
             raise BrokenSite("\n".join(faults))
         run_zensical(stage)
         shutil.rmtree(out, ignore_errors=True)
-        shutil.copytree(stage / "site", out)
+        for_servers = shutil.ignore_patterns("404.html", "sitemap.xml")
+        shutil.copytree(stage / "site", out, ignore=for_servers)
 
 
 def run_zensical(folder: Path) -> None:

@@ -23,7 +23,7 @@ from notebook_page import notebook_page
 
 pytestmark = pytest.mark.plain
 OUTSIDE = re.compile(
-    r"<(?:script|img|iframe)[^>]* src=\"?https?:|<link[^>]* href=\"?https?:"
+    r"<(?:script|img|iframe)[^>]* src=\"?(?:https?:|/)|<link[^>]* href=\"?(?:https?:|/)"
     r"|@import|url\([\"']?https?:"
 )
 
