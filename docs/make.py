@@ -6,7 +6,8 @@ those of settings and files from their fields. The pictures are figures as ``pin
 ``pinprick explain`` write them, of the rocket of the demo, by the default attack on the embedded
 model; those of the explanation are made smaller, since a page need not be heavy. The curves are
 what the page on metrics draws. Measured values and plots come from rows by ``generators``.
-``PICTURES`` says what makes each picture; all have full colours.
+``PICTURES`` says what makes each picture; all have full colours. Figures of the paper are made by
+name alone, such as ``paper_figure1``: they take minutes, and two need networks of plans/paper.
 """
 
 import re
@@ -14,6 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from PIL import Image
@@ -24,6 +27,7 @@ from format_reference import fill_formats
 from generators import all_pages, fill_page, floors, leaderboard, optimum, paper, parity, speed
 from generators.interpretation import examples
 from generators.interpretation import figures as interpretation
+from generators.paper import pictures
 from pinprick.attacks import ATTACKS
 from pinprick.data.sets.photographs import read_photographs
 from pinprick.report.docs_reference import python_reference
@@ -170,7 +174,7 @@ def _run(command: str, folder: str, *more: str) -> None:
     subprocess.run(["pinprick", command, rocket, "--out", folder, *more], check=True)
 
 
-MAKERS = {
+MAKERS: dict[str, Callable[[], None]] = {
     "table": make_table,
     "differences": make_differences,
     "reference": make_reference,
@@ -189,6 +193,7 @@ MAKERS = {
     "start": make_start,
     "explanation": make_explanation,
     "curves": make_curves,
+    **{f"paper_figure{number}": partial(pictures.save, number) for number in pictures.PICTURES},
 }
 
 PICTURES = {
@@ -203,10 +208,13 @@ PICTURES = {
     "start": ["start.png"],
     "explanation": ["explanation.png", "effects.png"],
     "curves": ["curves.png"],
+    **{f"paper_figure{number}": [pictures.image_name(number)] for number in pictures.PICTURES},
 }
 
+BY_NAME_ALONE = [name for name in MAKERS if name.startswith("paper_figure")]  # minutes each
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or MAKERS:
+    for name in sys.argv[1:] or [name for name in MAKERS if name not in BY_NAME_ALONE]:
         if name not in MAKERS:
             sys.exit(f"scripts/docs makes {' and '.join(MAKERS)}, not {name}")
         MAKERS[name]()

@@ -1,5 +1,6 @@
 """The paper measured again: what the pages compute from rows, and the small form of it all."""
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -7,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from generators.paper import (
     answers,
     claims,
+    pictures,
     printed,
     robust,
     small_plans,
@@ -22,6 +25,7 @@ from generators.paper import (
     write_pages,
 )
 from generators.paper.rows import Layout, Rows, Sample, join, label_of, layout
+from pinprick.attacks import ATTACKS
 from pinprick.attacks.build import build
 from pinprick.bench.cache import Cache
 from pinprick.bench.plan_file import read_plan
@@ -257,3 +261,33 @@ def test_what_is_there_is_not_made_again(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert set(missing) - set(later) == {
         "pinprick train --data cifar10 --net vgg16 --out models/cifar10_vgg16"
     }
+
+
+@pytest.mark.parametrize("number", pictures.PICTURES)
+def test_a_picture_of_a_figure_was_made_by_the_commands_of_its_page(number: int) -> None:
+    rows = json.loads(pictures.rows_file(number).read_text(encoding="utf-8"))
+    assert tuple(rows["commands"]) == pictures.PICTURES[number].commands
+    for row in rows["rows"]:
+        assert row["revision"] == ATTACKS[row["attack"]].card.revision
+
+
+def test_a_comparison_names_failures_and_who_fools_the_judge() -> None:
+    cup, bowl = ({"index": index, "name": name} for index, name in enumerate(("cup", "bowl")))
+    common = {"label_name": "cup", "target_name": None, "clean_judge": cup, "adversarial": bowl}
+    counts = {"l0_elements": 3, "l0_pixels": 1, "forwards": 2, "backwards": 2}
+    rows = [
+        {"attack": "ifgsm", "success": True, "judge": bowl, **common, **counts},
+        {"attack": "brusle", "success": False, "judge": cup, **common, **counts},
+    ]
+    said = pictures.attack_table(rows).replace("\n", " ")
+    assert "says cup, and the judge says cup. Fewest elements: I-FGSM." in said
+    assert "The judge is fooled by: I-FGSM." in said
+    assert "| BruSLeAttack | \N{EN DASH} | \N{EN DASH} | 4 | not fooled | cup |" in said
+
+
+def test_a_smaller_picture_keeps_white_and_black() -> None:
+    picture = Image.new("RGB", (8, 4), "white")
+    picture.paste((0, 0, 0), (0, 0, 4, 4))
+    small = pictures.smaller(picture, 4)
+    assert small.size == (4, 2)
+    assert [small.getpixel((column, 0)) for column in (0, 3)] == [(0, 0, 0), (255, 255, 255)]

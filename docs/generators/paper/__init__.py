@@ -4,15 +4,17 @@ Numbers come from the rows in results/paper/, and from what the paper prints in 
 A cell without rows says so.
 """
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from generators.paper import (
     answers,
     claims,
     figures,
+    pictures,
     robust,
     sparsity,
     sweeps,
@@ -100,6 +102,7 @@ def blocks(plans: Callable[[], Plans]) -> dict[str, Blocks]:
             "answer": lines("ablations", answers.figure7),
             "sweeps": of("ablations", sweeps_block),
             "direction": of("ablations", sweeps.direction),
+            **{f"figure {number}": partial(pictures.block, number) for number in pictures.PICTURES},
         },
         "docs/results/paper_claims.md": {
             "answer": lambda: markdown_list(
@@ -177,7 +180,10 @@ def save_figures() -> None:
 def write_small(store: Path, folder: Path) -> list[Path]:
     """The pages and figures of a small run, in a folder; the files that were written."""
     plans = small_plans(store)
-    return [*_save(plans, folder / "images"), *write_pages(plans, folder)]
+    written = [*_save(plans, folder / "images"), *write_pages(plans, folder)]
+    for name in map(pictures.image_name, pictures.PICTURES):  # as they are: no plan makes them
+        written.append(shutil.copyfile(IMAGES / name, folder / "images" / name))
+    return written
 
 
 def write_pages(plans: Plans, folder: Path) -> list[Path]:

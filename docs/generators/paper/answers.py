@@ -127,7 +127,7 @@ def figure7(plan: Layout) -> list[str]:
     known = f"have {points} measured points" if points else f"are {NOT_MEASURED}"
     return [
         "**Figures 1 and 3 to 6**: the paper does not name its images. The commands make the same "
-        "figures of your own pictures.",
+        "figures of other photographs, shown below.",
         "**Figure 2** is a plot of q_a. It is made again below.",
         f"**Figure 7**: the ablations {known}.",
     ]
