@@ -112,6 +112,11 @@ def starts(log: Path) -> list[int]:
     return [int(line.split()[0]) for line in log.read_text().splitlines()]
 
 
+def processes(log: Path) -> list[int]:
+    """The processes that started the cells, in order."""
+    return [int(line.split()[1]) for line in log.read_text().splitlines()]
+
+
 def contents(store: Store) -> dict[str, pa.Table]:
     keys = store.keys()
     return {key: store.read(key)[2] for key in keys}

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from bench.fake_work import (
     contents,
     fake_cell,
     fake_cells,
+    processes,
     rows_of,
     starts,
     work,
@@ -106,7 +108,21 @@ class NodeKiller(Progress):
         self.killed = True
         (node,) = self._cluster.worker_nodes
         self._cluster.remove_node(node, allow_graceful=False)
+        until = time.monotonic() + 60
+        while not any(map(is_gone, processes(self._log))):  # it outlives its node for a moment
+            assert time.monotonic() < until, "the process of the dead node goes on"
+            time.sleep(0.05)
         self._gate.touch()
+
+
+def is_gone(process: int) -> bool:
+    """Whether a process is dead, or waits for its parent to read its exit status."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    state = Path(f"/proc/{process}/stat")
+    return state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_a_node_that_dies_midway_loses_no_cell(tmp_path: Path, cluster: Any) -> None:
