@@ -17,9 +17,9 @@ from the clean image, to one that does. One forward and one backward pass per st
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -78,6 +78,7 @@ class BrendelBethge(Attack):
             '`unit="pixels"` is ours.',
         ),
     )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"quick": {"steps": 200}}
 
     steps: int = setting(1000, least=1)
     radius: float = setting(1.0, above=0)
