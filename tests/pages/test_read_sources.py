@@ -11,6 +11,7 @@ import pytest
 
 from pages.results import sample, write_folder, write_store
 from pinprick import BadInput, save_result
+from pinprick.pages.from_documents import entry_of_row
 from pinprick.pages.read_sources import read_sources
 
 
@@ -32,6 +33,12 @@ def test_a_folder_has_its_run_and_its_pictures(folder: Path) -> None:
     assert first.change.after.tolist() == [[1.0]] * 3
     assert first.picture is not None
     assert first.picture.shape == (28, 28, 1)
+
+
+def test_an_explanation_without_groups_explains_nothing(folder: Path) -> None:
+    row = json.loads((folder / "result.json").read_text())["images"][1]
+    entry = entry_of_row({**row, "explanation": {"groups": []}}, "0", "boot")
+    assert entry.explanation is None
 
 
 def test_a_store_has_the_same_numbers_and_pictures_as_the_folder(

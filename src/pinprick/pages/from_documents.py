@@ -109,7 +109,7 @@ def entry_of_row(row: Row, image: str, name: str, **pictures: Any) -> Entry:
     """What the gallery shows of one row."""
     status = _status(row)
     counted = status == "fooled"
-    explained = row.get("explanation")
+    explained = row.get("explanation") or {"groups": []}  # none where nothing was changed
     return Entry(
         image=image,
         name=name,
@@ -127,7 +127,7 @@ def entry_of_row(row: Row, image: str, name: str, **pictures: Any) -> Entry:
         clean_confidence=row["clean"]["confidence"],
         adversarial_confidence=row["adversarial"]["confidence"],
         remark=row["remark"],
-        explanation=explained_groups(explained, row) if explained else None,
+        explanation=explained_groups(explained, row) if explained["groups"] else None,
         **pictures,
     )
 
