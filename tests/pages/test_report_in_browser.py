@@ -93,9 +93,15 @@ def test_the_page_opens_and_fits(opened: Open, width: int, scheme: str) -> None:
     dark = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert (dark == "rgb(21, 21, 24)") == (scheme == "dark")
     page.locator(".card").first.click()
+    assert_stage_fits(page)
+
+
+def assert_stage_fits(page: Any) -> None:
+    """The image of the dialog is as far from its edges as the heading is."""
     box = page.locator("dialog .stage").bounding_box()
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= width
+    around = page.locator("dialog header").bounding_box()
+    assert box["x"] >= around["x"]
+    assert box["x"] + box["width"] <= around["x"] + around["width"]
 
 
 def test_everything_has_a_name_for_screen_readers(opened: Open) -> None:
@@ -212,6 +218,7 @@ def test_a_table_is_copied_in_three_formats(opened: Open) -> None:
     page = opened()
     plot = page.locator("[data-part=accuracy]")
     plot.locator("summary").click()
+    plot.locator("tbody tr").first.wait_for()
     assert plot.locator("tbody tr").count() == 7
     for name, first in (
         ("CSV", "attack,pixels,robust accuracy,95 % low,95 % high\npin,0,1,"),
@@ -264,6 +271,20 @@ def test_controls_are_not_printed(opened: Open) -> None:
     assert not page.locator(".controls").is_visible()
     assert page.locator(".card").first.is_visible()
     assert page.locator("[data-part=accuracy] svg.plot").is_visible()
+
+
+def test_dots_of_few_images_are_strong(opened: Open) -> None:
+    page = opened()
+    widths = (
+        "[...document.querySelectorAll('.dots')].map((one) => getComputedStyle(one).strokeWidth)"
+    )
+    assert page.evaluate(widths) == ["5px"] * 3
+
+
+def test_few_cards_are_below_their_heading_on_a_wide_screen(opened: Open) -> None:
+    page = opened(width=2560)
+    heading, card = page.locator("#images h2"), page.locator(".card").first
+    assert card.bounding_box()["x"] == heading.bounding_box()["x"]
 
 
 def test_cards_are_added_as_they_come_into_view(open_page: OpenPage, folder: Path) -> None:
@@ -325,5 +346,12 @@ def test_bars_and_pixels_of_an_explanation_point_at_each_other(
     assert page.locator("dialog .effects .group.on").count() == 1
     page.get_by_role("button", name="Fit").click()
     before = page.evaluate("document.querySelector('dialog .stage').toDataURL()")
-    bars.nth(3).hover()
+    bars.nth(10).hover()  # below the edge of the dialog: the image stays in view
+    stage = page.locator("dialog .stage").bounding_box()
+    assert 0 <= stage["y"] <= stage["y"] + stage["height"] <= 900
     assert page.evaluate("document.querySelector('dialog .stage').toDataURL()") != before
+    narrow = open_file(open_page, folder / "explained.html", width=360)
+    narrow.locator(".card").first.click()
+    wide = "document.querySelector('dialog .pixels td:last-child').textContent = '255 '.repeat(12)"
+    narrow.evaluate(wide)  # as of an image of many channels
+    assert_stage_fits(narrow)

@@ -6,6 +6,8 @@ import { axes, hoverBox, legend, MARGIN, plotHeight } from "./plot_frame.js";
 import { logScale } from "./scales.js";
 import { marker, seriesStyle } from "./series_style.js";
 
+const FEW = 200; // dots of an attack up to which they are strong
+
 // A series is {name, passes, median: [value, low, high], dots: [[passes, units]], line: likewise}.
 export function costPlot(host, { series: given, unit, label }) {
   const series = given.map((one, number) => ({ ...one, style: seriesStyle(number) }));
@@ -48,7 +50,7 @@ export function costPlot(host, { series: given, unit, label }) {
     const group = svg("g", { class: pointed !== null && !strong ? "faded" : null, "data-series": one.name });
     if (!quiet) {
       const path = one.dots.map(([px, py]) => `M${x(px).toFixed(1)} ${y(py).toFixed(1)}h0`).join("");
-      group.append(svg("path", { class: "dots", d: path, stroke: colour }));
+      group.append(svg("path", { class: one.dots.length > FEW ? "dots" : "dots few", d: path, stroke: colour }));
     }
     if (one.line.length > 1) {
       const path = one.line.map(([px, py], index) => (index ? `H${x(px).toFixed(1)}V${y(py).toFixed(1)}` : `M${x(px).toFixed(1)} ${y(py).toFixed(1)}`)).join("");
