@@ -273,6 +273,31 @@ def test_controls_are_not_printed(opened: Open) -> None:
     assert page.locator("[data-part=accuracy] svg.plot").is_visible()
 
 
+def test_pictures_are_printed_that_were_never_in_view(opened: Open) -> None:
+    page = opened()
+    page.wait_for_timeout(300)  # pictures are decoded when the browser is idle
+    assert page.evaluate("document.querySelector('.card .adversarial').width") == 1
+    printed = page.pdf(format="A4")
+    assert printed.count(b"/Subtype /Image") >= 4 + 3  # clean ones, and those that were changed
+
+
+def test_plots_are_printed_whole_and_in_colours_for_paper(opened: Open) -> None:
+    page = opened(scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    widths = page.evaluate("""() => {
+      document.querySelector("main").style.width = "600px"; // of paper; drawn for a screen
+      return [...document.querySelectorAll("svg.plot")].map((plot) => {
+        const { width, height } = plot.getBoundingClientRect();
+        return [width, width / height - plot.viewBox.baseVal.width / plot.viewBox.baseVal.height];
+      });
+    }""")
+    assert len(widths) == 4
+    assert page.evaluate("document.querySelector('.attacks').offsetWidth") <= 600
+    assert all(width <= 600 and abs(stretched) < 0.01 for width, stretched in widths)
+    ink = "getComputedStyle(document.documentElement).getPropertyValue('--series-1')"
+    assert page.evaluate(ink) == "#2d5f8b"
+
+
 def test_dots_of_few_images_are_strong(opened: Open) -> None:
     page = opened()
     widths = (

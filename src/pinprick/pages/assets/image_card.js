@@ -6,7 +6,8 @@ import { drawChanges, drawPixels, readAttacked } from "./pixel_drawing.js";
 
 const SIDE = 176; // pixels of the enlarged drawing
 
-// Gives {element, show, hide, flip}. Pixels are drawn by show() and forgotten by hide().
+// Gives {element, load, show, hide, flip}. Pixels are drawn by show() and forgotten by hide().
+// After load(), show() draws without delay: printing does not wait for pictures to be decoded.
 export function imageCard(row, { pictures, change, open }) {
   const [mark, words] = outcome(row);
   const panels = ["clean", "changed", "adversarial"].map((name) =>
@@ -26,6 +27,11 @@ export function imageCard(row, { pictures, change, open }) {
     html("span", { class: "name" }, row.name));
   let attacked = null;
   let wanted = false;
+
+  function load() {
+    pictures.picture(row.picture);
+    pictures.picture(change(row)?.picture);
+  }
 
   async function show() {
     wanted = true;
@@ -53,5 +59,5 @@ export function imageCard(row, { pictures, change, open }) {
     element.classList.toggle("flipped", Boolean(toClean && shown));
   }
 
-  return { element, show, hide, flip };
+  return { element, load, show, hide, flip };
 }

@@ -71,6 +71,7 @@ export function imageGallery(host, { task, number, pictures, open }) {
       cards.set(card.element, card);
       grid.append(card.element);
       inView.observe(card.element);
+      whenIdle(card.load);
     }
   }
 
@@ -112,6 +113,11 @@ export function hold(key, tell, signal) {
   addEventListener("keydown", (event) => meant(event) && !typing(event) && set(true), { signal });
   addEventListener("keyup", (event) => event.key.toLowerCase() === key && set(false), { signal });
   addEventListener("blur", () => set(false), { signal });
+}
+
+// When the browser has nothing else to do; Safari cannot say when that is.
+function whenIdle(work) {
+  (globalThis.requestIdleCallback ?? setTimeout)(work);
 }
 
 function select(name, choices, chosen) {
