@@ -4,7 +4,7 @@ import base64
 import io
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -90,6 +90,27 @@ def shown(page: Page) -> bytes:
     return base64.b64decode(text.partition(",")[2])
 
 
+def wait_until(page: Page, condition: Callable[[], bool]) -> None:
+    for _ in range(400):
+        if condition():
+            return
+        page.wait_for_timeout(25)
+    raise AssertionError("never came true")
+
+
+def final_image(page: Page) -> bytes:
+    """The values of the adversarial image, once the stage shows it."""
+    link = page.locator("[data-file='adversarial.png']").first.get_attribute("href")
+    answer = page.request.get(f"{page.url.partition('/?')[0]}{link}")
+    wanted = Image.open(io.BytesIO(answer.body())).convert("RGB").tobytes()
+    wait_until(page, lambda: values(page) == wanted)
+    return wanted
+
+
+def values(page: Page) -> bytes:
+    return Image.open(io.BytesIO(shown(page))).convert("RGB").tobytes()
+
+
 def test_a_dropped_picture_is_attacked_and_its_pixels_are_switched(
     address: str, shoe: bytes, open_page: OpenPage
 ) -> None:
@@ -100,17 +121,15 @@ def test_a_dropped_picture_is_attacked_and_its_pixels_are_switched(
     count = page.locator(".pixels li").count()
     assert fooled.startswith(f"{count} pixel")
     assert "→" in fooled
-    adversarial = Image.open(io.BytesIO(shown(page)))
-    assert adversarial.size == (28, 28)
+    adversarial = final_image(page)
+    assert Image.open(io.BytesIO(shown(page))).size == (28, 28)
     page.locator(".pixels li input").first.uncheck()
     page.locator(".headline .sub", has_text=f"with {count - 1} pixel").wait_for()
     page.click(".all-on")
     page.locator(".job h2", has_text=fooled).wait_for()
-    page.wait_for_timeout(100)
-    assert Image.open(io.BytesIO(shown(page))).tobytes() == adversarial.tobytes()
+    wait_until(page, lambda: values(page) == adversarial)
     page.click("text=Clean")
-    page.wait_for_timeout(200)
-    assert Image.open(io.BytesIO(shown(page))).tobytes() != adversarial.tobytes()
+    wait_until(page, lambda: values(page) != adversarial)
     with page.expect_download() as download:
         page.click("[data-file='adversarial.png']")
     assert download.value.suggested_filename == "shoe-adversarial.png"
@@ -148,12 +167,15 @@ def test_the_slider_goes_back_over_the_trace(
     page = open_page()
     attack(page, address, shoe, unit="elements")
     state(page, "done")
-    last = shown(page)
+    last, said = final_image(page), page.inner_text(".scores")
     slider = page.locator(".effort input")
-    assert int(slider.get_attribute("max")) > 0
+    end = slider.get_attribute("max")
+    assert int(end) > 0
     slider.fill("0")
-    page.wait_for_timeout(300)
-    assert shown(page) != last
+    wait_until(page, lambda: values(page) != last)
+    wait_until(page, lambda: page.inner_text(".scores") != said)  # of the image that is shown
+    slider.fill(end)
+    wait_until(page, lambda: page.inner_text(".scores") == said)
     assert page.locator(".plot .fall").count() == 1
 
 
@@ -213,6 +235,7 @@ def test_a_running_attack_falls_live_in_two_tabs_and_is_stopped(
         texts.add(other.inner_text(".headline .sub"))
         other.wait_for_timeout(40)
     assert len(texts) >= 4  # at least twice per second
+    assert other.locator(".scores .score").count() >= 5  # of the best image so far
     page.click(".stop")
     state(other, "stopped")
     state(page, "stopped")

@@ -57,6 +57,17 @@ def test_an_attack_ends_with_an_image_that_fools(client: TestClient, start: Star
     assert "Pinprick" in report.text
 
 
+def test_every_step_has_the_scores_of_its_image(client: TestClient, start: Start) -> None:
+    job = start(unit="elements")
+    done = ended(client, job)
+    said = [client.get(f"/jobs/{job}/steps/{step[0]}.json").json() for step in done["steps"]]
+    assert said[-1] == done["outcome"]["after"]
+    label = done["outcome"]["label"]
+    for step, scores in zip(done["steps"], said, strict=True):
+        assert (scores["prediction"]["index"] != label) == step[6]
+    assert client.get(f"/jobs/{job}/steps/99999.json").json()["error"] == "there is no such step"
+
+
 def test_steps_fall(client: TestClient, start: Start) -> None:
     steps = ended(client, start(unit="elements"))["steps"]
     fooling = [step for step in steps if step[6]]

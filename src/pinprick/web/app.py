@@ -88,6 +88,7 @@ class _Pages:
             Route("/jobs/{id}/why", self.why, methods=["POST"]),
             Route("/jobs/{id}/pixels", self.pixels, methods=["POST"]),
             Route("/jobs/{id}/steps/{number:int}.png", self.step),
+            Route("/jobs/{id}/steps/{number:int}.json", self.step_scores),
             Route("/jobs/{id}/clean.png", self.clean),
             Route("/jobs/{id}/maps/{name}.png", self.map),
             Route("/jobs/{id}/adversarial.png", self.adversarial),
@@ -170,6 +171,11 @@ class _Pages:
         if picture is None:
             raise BadInput("there is no such step")
         return _png(png_bytes(picture))
+
+    async def step_scores(self, request: Request) -> Response:
+        """What the model said of the image of a step."""
+        job, number = self._attack(request), request.path_params["number"]
+        return JSONResponse(await self._ask(lambda: job.step_scores(number)))
 
     def clean(self, request: Request) -> Response:
         trace = self._attack(request).trace

@@ -158,6 +158,14 @@ class AttackJob(Job):
             raise BadInput("the attack has no result yet")
         return self.result
 
+    def step_scores(self, number: int) -> dict[str, Any]:
+        """What the model said of the image of a step; in the thread of the queue."""
+        step = None if self.trace is None else self.trace.step(number)
+        if step is None:
+            raise BadInput("there is no such step")
+        shown = [] if self.result is None else self._shown(self.result)
+        return scores(step.logits.unsqueeze(0), self._workbench.load(self.request.model), shown)
+
     def switch_off(self, off: list[int]) -> dict[str, Any]:
         """What the model says with some changed pixels restored; in the thread of the queue."""
         result = self.finished()

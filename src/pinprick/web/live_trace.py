@@ -1,8 +1,8 @@
 """The best image so far of a run on one picture, step by step while it runs.
 
 Candidates are collected and looked through four times per second, so that watching costs next to
-nothing. Each step holds the changed values alone. Where the steps would be too many or take too
-much memory, every second one is dropped.
+nothing. Each step holds the changed values and the logits alone. Where the steps would be too
+many or take too much memory, every second one is dropped.
 """
 
 import math
@@ -37,6 +37,7 @@ class LiveStep:
         pixels, elements: Changes of the best candidate.
         fools: Whether it meets the goal.
         positions, values: Its changed elements as flat indices, and their 8-bit values.
+        logits: What the model said of it.
     """
 
     number: int
@@ -48,6 +49,11 @@ class LiveStep:
     fools: bool
     positions: Tensor
     values: Tensor
+    logits: Tensor
+
+    @property
+    def bytes(self) -> int:
+        return 5 * len(self.positions) + 4 * len(self.logits)
 
     def plain(self) -> list[float | int | bool | None]:
         """What the browser gets: all but the image."""
@@ -114,11 +120,15 @@ class LiveTrace(Watch):
         changed = image != self._clean
         own = float(goal.margin(logits))
         margin = min(self._margin, own) if math.isfinite(own) else self._margin
-        self._add(image[0], changed[0], bool(goal.met(logits)), forwards, margin)
+        self._add(image[0], logits[0], changed[0], bool(goal.met(logits)), forwards, margin)
+
+    def step(self, number: int) -> LiveStep | None:
+        """The step with this number; None if there is none."""
+        return next((one for one in self.steps if one.number == number), None)
 
     def picture(self, number: int) -> Tensor | None:
         """The 8-bit image of a step; None if there is no such step."""
-        step = next((one for one in self.steps if one.number == number), None)
+        step = self.step(number)
         if step is None:
             return None
         pixels = self.clean.flatten().clone()
@@ -146,10 +156,17 @@ class LiveTrace(Watch):
             elif nearer and math.isinf(self._fewest):
                 better.append((row, False, self._margin))
         for row, fools, margin in _some(better):
-            self._add(images[row], changed[row], fools, before + row + 1, margin)
+            own = logits[row]
+            self._add(images[row], own, changed[row], fools, before + row + 1, margin)
 
     def _add(
-        self, image: Tensor, changed: Tensor, fools: bool, forwards: int, margin: float
+        self,
+        image: Tensor,
+        logits: Tensor,
+        changed: Tensor,
+        fools: bool,
+        forwards: int,
+        margin: float,
     ) -> None:
         positions = changed.flatten().nonzero().squeeze(1)
         step = LiveStep(
@@ -162,13 +179,14 @@ class LiveTrace(Watch):
             fools=fools,
             positions=positions.int().cpu(),
             values=to_bytes(image.flatten()[positions]),
+            logits=logits.float().cpu(),
         )
         self._count += 1
-        self._stored += len(positions)
+        self._stored += step.bytes
         self.steps.append(step)
-        while (5 * self._stored > _STORED or len(self.steps) > _STEPS) and len(self.steps) > 2:
+        while (self._stored > _STORED or len(self.steps) > _STEPS) and len(self.steps) > 2:
             self.steps = [*self.steps[:-1:2], self.steps[-1]]
-            self._stored = sum(len(one.positions) for one in self.steps)
+            self._stored = sum(one.bytes for one in self.steps)
 
 
 def _any_channel(changed: Tensor) -> Tensor:

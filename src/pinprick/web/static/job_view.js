@@ -79,7 +79,7 @@ export class JobView {
     if (doc.size) this.clean = await loadImage(`/jobs/${id}/clean.png`);
     if (id !== this.id) return;
     this.switches.show(id, doc.changed);
-    if (doc.outcome.after) this.scores.show(doc.outcome.after, doc.outcome.before);
+    this.answer = null;
     this.layout();
     await this.render();
   }
@@ -153,6 +153,7 @@ export class JobView {
     this.clean ??= await loadImage(`/jobs/${id}/clean.png`);
     const image = view === "clean" ? this.clean : await loadImage(`/jobs/${id}/steps/${step.number}.png`);
     if (id !== this.id) return;
+    this.showScores(step);
     this.switches.active = isLast;
     this.stage.paint(image);
     if (isLast && view !== "clean") {
@@ -163,6 +164,16 @@ export class JobView {
       }
     }
     if (view === "change") this.showChange();
+  }
+
+  // What the model says of the image that is shown; of the last one it is known in the end.
+  async showScores(step) {
+    const { id } = this;
+    const known = () => this.at === this.steps.length - 1 && this.doc.outcome.after;
+    if (!known()) {
+      const said = await get(`/jobs/${id}/steps/${step.number}.json`).catch(() => null); // a step may be dropped
+      if (said && id === this.id && !known()) this.scores.show(said, this.doc.outcome.before);
+    } else this.scores.show(this.answer ?? this.doc.outcome.after, this.doc.outcome.before);
   }
 
   // Leaves the changed pixels as they are, and the rest faint.
@@ -181,6 +192,7 @@ export class JobView {
   }
 
   answered(answer, off) {
+    this.answer = off ? answer : null;
     this.scores.show(answer, this.doc.outcome.before);
     if (!off) return this.layout();
     const said = `${answer.prediction.name}, ${percent(answer.confidence)}`;
