@@ -204,6 +204,39 @@ def test_pixels_change_only_where_the_mask_is_painted(
     assert max(rows) < 28 * 0.9
 
 
+def test_numbers_of_the_plot_and_states_of_jobs_can_be_read(
+    address: str, shoe: bytes, open_page: OpenPage
+) -> None:
+    page = open_page(2560, 1300)
+    attack(page, address, shoe)
+    state(page, "done")
+    page.click(".why")
+    page.wait_for_selector(".reasons .groups li")
+    page.locator("#queue-list .state", has_text="done").nth(1).wait_for(state="attached")
+    # what comes first is given the room, and breaks anywhere
+    assert page.locator("#queue-list li > .state:first-child").count() == 0
+    page.route(
+        "**/jobs/*", lambda route: route.fulfill(json=with_count(route.fetch().json(), 150_528))
+    )
+    page.reload()
+    page.locator(".plot text", has_text="150,528").wait_for()
+    outside = page.evaluate("""() => {
+      const left = (element) => element.getBoundingClientRect().left;
+      const edge = left(document.querySelector(".plot"));
+      const texts = [...document.querySelectorAll(".plot text")];
+      return texts.filter((text) => left(text) < edge).map((text) => text.textContent);
+    }""")
+    assert outside == []
+
+
+def with_count(job: dict[str, Any], count: int) -> dict[str, Any]:
+    """A job whose first image that fools has so many changed pixels."""
+    if "steps" in job:
+        first = next(step for step in job["steps"] if step[6])
+        first[4] = count
+    return job
+
+
 def test_two_attacks_are_compared_side_by_side(
     address: str, shoe: bytes, open_page: OpenPage
 ) -> None:

@@ -1,7 +1,7 @@
 // Changed units of the best image against passes, as a falling staircase in SVG.
 
 const SPACE = "http://www.w3.org/2000/svg";
-const PAD = { left: 48, right: 12, top: 12, bottom: 26 };
+const PAD = { right: 12, top: 12, bottom: 26 };
 const HEIGHT = 190;
 
 function shape(name, attributes, text = "") {
@@ -9,6 +9,12 @@ function shape(name, attributes, text = "") {
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.textContent = text;
   return made;
+}
+
+// Pixels on the left of the plot for a number; letters grow with the screen.
+function roomFor(text) {
+  const letter = 0.78 * parseFloat(getComputedStyle(document.documentElement).fontSize);
+  return 12 + 0.66 * letter * Math.max(4, text.length);
 }
 
 export class Chart {
@@ -56,23 +62,24 @@ export class Chart {
       this.svg.append(shape("text", { x: width / 2, y: HEIGHT / 2, class: "empty", "text-anchor": "middle" }, text));
     if (!width || !this.steps.length) return say("count against passes");
     const most = Math.max(1, this.passes, this.peer?.unit === this.unit ? this.peer.passes : 0);
+    const counts = this.counts();
+    const left = roomFor(Math.max(1, ...counts).toLocaleString("en"));
     this.x = {
-      to: (passes) => PAD.left + (passes / most) * (width - PAD.left - PAD.right),
-      back: (pixels) => ((pixels - PAD.left) / (width - PAD.left - PAD.right)) * most,
+      to: (passes) => left + (passes / most) * (width - left - PAD.right),
+      back: (pixels) => ((pixels - left) / (width - left - PAD.right)) * most,
     };
     this.svg.append(
       shape("text", { x: width - PAD.right, y: HEIGHT - 6, class: "axis", "text-anchor": "end" }, `${most.toLocaleString("en")} forward passes`),
     );
     if (!fooling.length) return say("no image that fools yet");
-    const counts = this.counts();
     const [low, high] = [Math.min(...counts), Math.max(...counts)];
     const top = high === low ? high * 2 : high;
     const y = (count) =>
       PAD.top + (1 - Math.log(Math.max(1, count) / low) / Math.log(top / low)) * (HEIGHT - PAD.top - PAD.bottom);
     for (const count of new Set([low, high])) {
       this.svg.append(
-        shape("line", { x1: PAD.left, x2: width - PAD.right, y1: y(count), y2: y(count), class: "grid" }),
-        shape("text", { x: PAD.left - 8, y: y(count) + 4, class: "axis", "text-anchor": "end" }, count.toLocaleString("en")),
+        shape("line", { x1: left, x2: width - PAD.right, y1: y(count), y2: y(count), class: "grid" }),
+        shape("text", { x: left - 8, y: y(count) + 4, class: "axis", "text-anchor": "end" }, count.toLocaleString("en")),
       );
     }
     let path = "";

@@ -16,7 +16,7 @@ function line(job) {
   const item = element("li", { className: job.state });
   const title = job.title.replace(/^why: /, "Why? ");
   item.append(
-    job.kind === "attack" ? element("a", { href: `/?job=${job.id}`, textContent: title }) : title,
+    job.kind === "attack" ? element("a", { href: `/?job=${job.id}`, textContent: title }) : element("span", { textContent: title }),
     element("span", { className: "state", textContent: job.error || WORDS[job.state] }),
   );
   if (job.state === "waiting" || job.state === "running") {
