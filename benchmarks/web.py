@@ -1,11 +1,11 @@
 """What ``pinprick web`` costs: weight and first byte of its page, live updates, price of watching.
 
     python benchmarks/web.py [--model pinprick:fashion_cnn] [--attack sigma_zero]
-        [--effort published] [--repeats 3]
+        [--effort published] [--repeats 3] [--out results/web/cost.json]
 
 Serves the page from this process, and opens it in Chromium in another one (needs playwright). The
 price is CPU time beside the attack's own: in its thread, where candidates are copied and looked
-through, and in the threads of the server. Prints a line of JSON per run.
+through, and in the threads of the server. A row for the page, then one per run.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 import uvicorn
+from write_rows import write_rows
 
 from pinprick.data.select import load_subset
 from pinprick.data.sets.photographs import read_photographs
@@ -75,7 +76,7 @@ def serve(given: argparse.Namespace) -> None:
         command += ["--repeats", str(given.repeats)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as browser:
             assert browser.stdout is not None
-            print(browser.stdout.readline().strip())
+            rows = [json.loads(browser.stdout.readline())]
             for line in browser.stdout:
                 attack = spent["own"] - spent["watching"]
                 cost = {
@@ -83,8 +84,10 @@ def serve(given: argparse.Namespace) -> None:
                     "watching_percent": round(100 * spent["watching"] / attack, 2),
                     "server_percent": round(100 * (spent["all"] - spent["own"]) / attack, 2),
                 }
-                print(json.dumps({**json.loads(line), **cost}))
+                rows.append({**json.loads(line), **cost})
+                print(json.dumps(rows[-1]))
     workbench.queue.close()
+    write_rows(given.out, rows, "cpu")
 
 
 def watch(given: argparse.Namespace) -> None:
@@ -134,6 +137,7 @@ def main() -> None:
     parser.add_argument("--attack", default="sigma_zero")
     parser.add_argument("--effort", default="published")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=Path("results/web/cost.json"))
     parser.add_argument("--watch", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--picture", help=argparse.SUPPRESS)
     given = parser.parse_args()
