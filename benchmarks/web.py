@@ -5,7 +5,9 @@
 
 Serves the page from this process, and opens it in Chromium in another one (needs playwright). The
 price is CPU time beside the attack's own: in its thread, where candidates are copied and looked
-through, and in the threads of the server. A row for the page, then one per run, go to a file with
+through, and in the threads of the server. Both happen so many times per second, so that they are
+also given in percent of the time that the run took: on a machine that does other work as well, a
+run takes longer than its CPU time. A row for the page, then one per run, go to a file with
 the name of the model. The first byte is the median of several loads of the page.
 """
 
@@ -81,15 +83,18 @@ def serve(given: argparse.Namespace) -> None:
             assert browser.stdout is not None
             rows = [json.loads(browser.stdout.readline())]
             for line in browser.stdout:
+                run = json.loads(line)
                 attack = spent["own"] - spent["watching"]
+                beside = spent["all"] - attack
                 cost = {
                     "attack": given.attack,
                     "effort": given.effort,
                     "attack_cpu_s": round(attack, 2),
                     "watching_percent": round(100 * spent["watching"] / attack, 2),
                     "server_percent": round(100 * (spent["all"] - spent["own"]) / attack, 2),
+                    "percent_of_time": round(100 * beside / run["seconds"], 2),
                 }
-                rows.append({**json.loads(line), **cost})
+                rows.append({**run, **cost})
                 print(json.dumps(rows[-1]))
     workbench.queue.close()
     write_rows(given.out / f"{given.model.partition(':')[2] or given.model}.json", rows, "cpu")
