@@ -136,6 +136,7 @@ def test_a_dropped_picture_is_attacked_and_its_pixels_are_switched(
     page.click(".why")
     page.wait_for_selector(".reasons .groups li")
     assert page.locator(".reasons .frame").count() == 2
+    assert "LayerCAM at layer " in page.inner_text(".reasons .sub")
     page.click("#go")
     page.wait_for_selector(".reasons", state="hidden")
     page.wait_for_selector(".why:not([disabled])")  # the next attack can be asked about as well
@@ -252,6 +253,8 @@ def test_two_attacks_are_compared_side_by_side(
     state(page, "done", number=1)
     assert page.input_value("#attack-1") == "greedy"
     assert page.locator(".job h2", has_text="→").count() == 2
+    captions = page.locator(".job .caption").all_inner_texts()
+    assert [text.partition(" on ")[0] for text in captions] == ["Pinprick", "Greedy pixels"]
 
 
 def test_a_running_attack_falls_live_in_two_tabs_and_is_stopped(

@@ -223,6 +223,7 @@ export class JobView {
   }
 
   headline(text, sub) {
+    this.find(".caption").textContent = this.doc?.title ?? "";
     this.find("h2").textContent = text;
     this.find(".sub").textContent = sub;
   }

@@ -20,7 +20,7 @@ export class WhyView {
     this.stages = [];
     const figures = await Promise.all(parts.map((part) => this.figure(why, ...part)));
     const bars = element("ol", { className: "groups" }, ...why.groups.map((group, index) => this.bar(group, index)));
-    const method = why.method ? ` Maps: ${why.method} at ${why.layer}.` : " This model has no maps.";
+    const method = why.method ? ` Maps: ${why.method} at layer ${why.layer}.` : " This model has no maps.";
     this.root.replaceChildren(
       element("h3", { textContent: "Why these pixels" }),
       element("p", {
