@@ -71,7 +71,7 @@ def test_names_are_text_and_large_pictures_are_reduced() -> None:
 
 def test_a_result_without_images_or_without_correct_ones_is_shown() -> None:
     assert "0 images, none of them" in attacked(1)[[]]._repr_html_()
-    assert "1 images, none of them" in attacked(0, wrong=1)._repr_html_()
+    assert "1 image, none of them" in attacked(0, wrong=1)._repr_html_()
 
 
 def test_an_explanation_shows_its_groups_and_their_effects(
@@ -89,7 +89,10 @@ def test_an_explanation_shows_its_groups_and_their_effects(
     names = [f"group {number}" for number in one.order]  # as in the figures and the JSON file
     assert [text.text for text in bars.findall("text")[::3]] == names
     assert [text.text for text in places.findall("text")] == [str(n) for n in one.order]
-    assert f"lower the margin by {one.margin:.2f}" in "".join(page.itertext())
+    assert (one.changed_pixels, len(one.groups)) == (1, 1)
+    said = f"1 changed pixel in 1 group: the margin is lower by {one.margin:.2f}"
+    assert said in "".join(page.itertext())
+    assert len(set((places.get("viewBox") or "").split()[2:])) == 1  # the shape tells nothing
     object.__setattr__(one, "method", "<script>")  # as a file may have it
     assert "<script>" not in one._repr_html_()
 

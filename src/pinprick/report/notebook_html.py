@@ -47,14 +47,19 @@ def explanation_html(explanation: Explanation) -> str:
     if not explanation.groups:
         return _block(heading, "no pixel changed", "", "")
     summary = (
-        f"{explanation.changed_pixels:d} changed pixels in {len(explanation.groups)} groups lower "
-        f"the margin by {explanation.margin:.2f}: obscuring {explanation.obscuring:+.2f}, "
+        f"{_plural(explanation.changed_pixels, 'changed pixel')} in "
+        f"{_plural(len(explanation.groups), 'group')}: the margin is lower by "
+        f"{explanation.margin:.2f}, obscuring {explanation.obscuring:+.2f}, "
         f"leading {explanation.leading:+.2f} ({escape(explanation.method)})"
     )
     groups = {group.number: group for group in explanation.groups}
     order = [groups[number] for number in explanation.order]
     note = "dashed: obscuring the label; filled: leading to the other class; in logits"
     return _block(heading, summary, _strip([_places(order), _bars(order)]), note)
+
+
+def _plural(number: int, word: str) -> str:
+    return f"{number:d} {word}{'' if number == 1 else 's'}"
 
 
 def _block(heading: str, summary: str, pictures: str, note: str) -> str:
@@ -68,7 +73,9 @@ def _summary(result: AttackResult) -> str:
     correct = result.correct
     count = int(correct.sum())
     if not count:
-        return f"{len(result)} images, none of them classified correctly before the attack"
+        return (
+            f"{_plural(len(result), 'image')}, none of them classified correctly before the attack"
+        )
     fooled = int((result.success & correct).sum())
     pixels, elements = (
         float(median_needed(needed[correct].cpu().numpy())[0])
@@ -154,21 +161,21 @@ def _places(groups: Sequence[Group]) -> str:
     places = [place for group in groups for place in group.pixels]
     if not places:
         return ""
-    bottom, right = (max(place[axis] for place in places) + 3 for axis in (0, 1))
+    side = max(max(place) for place in places) + 3  # a square, since the size is not known
     squares = "".join(
         f'<rect x="{column}" y="{row}" width="1" height="1" fill="{_colour(after)}" '
         f'stroke="{_RING}" stroke-width=".15"/>'
         for group in groups
         for (row, column), after in zip(group.pixels, group.after, strict=True)
     )
-    size = max(bottom, right) / 18
+    size = side / 18
     names = "".join(
         f'<text x="{group.centre[1] + 1:g}" y="{group.centre[0]:g}" font-size="{size:g}" '
         f'fill="currentColor">{group.number}</text>'
         for group in groups
     )
     return (
-        f'<svg viewBox="-1 -1 {right + 1} {bottom + 1}" height="{1.6 * _WIDTH:g}" role="img" '
+        f'<svg viewBox="-1 -1 {side + 1} {side + 1}" height="{1.6 * _WIDTH:g}" role="img" '
         f'aria-label="places of {len(places)} changed pixels" style="border:1px solid '
         f'rgba(128,128,128,.4);max-width:100%">{squares}{names}</svg>'
     )
