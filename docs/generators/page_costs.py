@@ -36,12 +36,12 @@ def report() -> str:
 def page() -> str:
     """Weight and first byte of the page, the larger of both measurements."""
     pages = [_rows(f"web/{name}.json")[0] for name in MODELS]
-    weight, first, longest = (
-        max(row[key] for row in pages) for key in ("bytes", "first_byte_ms", "longest_ms")
-    )
+    names = ("bytes", "first_load_ms", "reload_median_ms", "reload_longest_ms")
+    weight, first, middle, longest = (max(row[name] for row in pages) for name in names)
     return (
-        f"The page weighs {weight / 1000:.0f} kB without pictures. Its first byte takes "
-        f"{first:.1f} ms in the median and {longest:.1f} ms at most, of {pages[0]['loads']} loads."
+        f"The page weighs {weight / 1000:.0f} kB without pictures. The first load after the start "
+        f"waited {first:.0f} ms for its first byte.\nReloads waited {middle:.1f} ms in the median "
+        f"and {longest:.1f} ms at most (n = {pages[0]['reloads']})."
     )
 
 
@@ -53,6 +53,7 @@ def watching() -> str:
         middle = {key: median(run[key] for run in runs) for key in ("seconds", "percent_of_time")}
         rate = median(run["updates"] / run["seconds"] for run in runs)
         longest = max(run["longest_gap_s"] for run in runs)
+        beside = median(run["watching_percent"] + run["server_percent"] for run in runs)
         lines.append(
             (
                 f"`{model}`",
@@ -62,18 +63,13 @@ def watching() -> str:
                 f"{rate:.1f}",
                 f"{longest:.2f}",
                 f"{middle['percent_of_time']:.1f} %",
+                f"{median(run['watching_percent'] for run in runs):.1f} %",
+                f"{beside:.1f} %",
             )
         )
-    columns = (
-        "model",
-        "attack",
-        "runs",
-        "seconds",
-        "updates per second",
-        "longest gap",
-        "CPU time",
-    )
-    return markdown_table(columns, lines)
+    columns = ("model", "attack", "runs", "seconds", "updates per second", "longest gap")
+    shares = ("of the time", "of the attack's CPU time, its thread", "and the server")
+    return markdown_table((*columns, *shares), lines)
 
 
 PAGES = {
