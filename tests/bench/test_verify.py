@@ -131,6 +131,26 @@ def test_every_row_that_was_tampered_with_is_found(
     assert outcome.failed
 
 
+def test_a_subnormal_change_counts_as_it_did_in_the_run(
+    made: tuple[Store, Cell, Cell], copy: Store
+) -> None:
+    """A pass takes subnormal numbers as zero; counting changes must not."""
+    index = fooled(copy, made[1])
+    black = (Cache().images(MODEL, DATA, 0, 5).images[index].flatten() == 0).nonzero()
+
+    def edit(row: Row) -> Row:
+        more = next(at for at in black.flatten().tolist() if at not in row["positions"])
+        return {
+            "positions": [*row["positions"], more],
+            "values": [*row["values"], 1e-40],
+            "elements": row["elements"] + 1,
+            "pixels": row["pixels"] + 1,
+        }
+
+    change(copy, made[1], index, edit)
+    assert verify_store(copy.folder).findings == []
+
+
 def test_positions_moved_to_other_pixels_are_found(
     made: tuple[Store, Cell, Cell], copy: Store
 ) -> None:

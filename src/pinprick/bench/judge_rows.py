@@ -151,6 +151,7 @@ class StoredRows:
         self._noise = torch.tensor(stored_noise, dtype=torch.float64)
         self.adv, rebuilt = rebuild_images(table, images)
         self.rebuilt = rebuilt & self._judged
+        self._sizes = {name: size.tolist() for name, size in change_sizes(images, self.adv).items()}
 
     def __len__(self) -> int:
         return len(self._judged)
@@ -228,8 +229,8 @@ class StoredRows:
 
     def sizes(self) -> Iterator[Finding]:
         """Counts and norms of the change; null where the attack failed."""
-        for name, sizes in change_sizes(self._images, self.adv).items():
-            pairs = zip(sizes.tolist(), self._stored["success"], strict=True)
+        for name, sizes in self._sizes.items():
+            pairs = zip(sizes, self._stored["success"], strict=True)
             wanted = [size if success else None for size, success in pairs]
             yield from self._compare(name, wanted, self.rebuilt)
 

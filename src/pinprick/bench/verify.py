@@ -257,8 +257,11 @@ def _ask(
 
 
 def _one_ahead(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """The entries, each made in a thread of its own while the one before it is used."""
-    with ThreadPoolExecutor(1) as maker:
+    """The entries, each made in a thread of its own while the one before it is used.
+
+    That thread counts changes as the referee does: a subnormal number is not zero.
+    """
+    with ThreadPoolExecutor(1, initializer=torch.set_flush_denormal, initargs=(False,)) as maker:
         coming = maker.submit(list, islice(entries, 1))
         while made := coming.result():
             coming = maker.submit(list, islice(entries, 1))
