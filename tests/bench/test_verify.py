@@ -21,6 +21,7 @@ from pinprick.bench.run_cell import run_cell
 from pinprick.bench.store import Store
 from pinprick.bench.verify import verify_store
 from pinprick.bench.weights_command import weights_command
+from pinprick.errors import UnknownName
 from pinprick.jobs.progress import Progress
 
 MODEL, VICTIM, DATA = "pinprick:fashion_cnn", "pinprick:mnist_cnn", "fashion_sample[0:5]"
@@ -297,6 +298,18 @@ def test_rows_with_an_error_have_nothing_to_verify(
     copy.write(made[1], pa.concat_tables([table[:3], failed]), origin)
     outcome = verify_store(copy.folder)
     assert (outcome.errors, outcome.verified, outcome.findings) == (2, 8, [])
+
+
+def test_some_cells_are_verified_by_the_values_of_their_columns(
+    made: tuple[Store, Cell, Cell], copy: Store
+) -> None:
+    change(copy, made[1], 0, lambda row: {"clean_class": 11})
+    outcome = verify_store(copy.folder, where={"goal": ["least_likely"]})
+    assert (outcome.rows, outcome.verified, outcome.findings) == (5, 5, [])
+    outcome = verify_store(copy.folder, where={"goal": ["untargeted"], "model": [MODEL]})
+    assert (outcome.rows, [one.column for one in outcome.differences]) == (5, ["clean_class"])
+    with pytest.raises(UnknownName, match="untargeted"):
+        verify_store(copy.folder, where={"goal": ["untargetted"]})
 
 
 def test_progress_counts_every_image(made: tuple[Store, Cell, Cell]) -> None:

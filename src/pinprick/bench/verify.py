@@ -21,11 +21,13 @@ from pinprick.bench.cell_file import Damaged, Origin
 from pinprick.bench.judge_rows import CleanBatch, Finding, Judge, StoredRows, judge_batch, logits_of
 from pinprick.bench.row_schema import ROWS
 from pinprick.bench.store import Store, existing_store
+from pinprick.bench.store_index import cells_frame
 from pinprick.bench.weights_command import weights_command
 from pinprick.errors import PinprickError
 from pinprick.jobs.progress import Advance, Progress
 from pinprick.model import Classifier
 from pinprick.numerical_noise import measure_noise
+from pinprick.report.read_runs import choose_cells
 from pinprick.threads import limited_threads
 from pinprick.types import Images, Logits
 
@@ -106,16 +108,19 @@ class Verification:
 def verify_store(
     folder: str | Path,
     *,
+    where: Mapping[str, Sequence[str]] | None = None,
     root: Path | None = None,
     trust: bool = False,
     progress: Progress | None = None,
 ) -> Verification:
-    """Rebuild and judge every row of a store.
+    """Rebuild and judge every row of a store, or of some of its cells.
 
     A cell that was made on a GPU is verified on one, or on the CPU where there is none.
 
     Args:
         folder: The folder of the store.
+        where: Values of columns of cells, as in ``{"model": ["a", "b"]}``; other cells are left
+            out. Files that cannot be read are named in any case.
         root: The folder that datasets are kept in; None for the default.
         trust: Load model files that are programs, too.
         progress: Told how many images are done.
@@ -125,13 +130,21 @@ def verify_store(
     unreadable = [store.path(key) for key in store.keys() if key not in found]  # noqa: SIM118
     outcome = Verification(damaged=[*store.foreign(), *unreadable])
     origins = {key: origin for key, (_, origin) in found.items()}
-    cells = sorted((cell for cell, _ in found.values()), key=_task)
+    cells = sorted(_chosen([cell for cell, _ in found.values()], where), key=_task)
     with (progress or Progress()).count_images(_count(cells), "verifying") as advance:
         for _, of_model in groupby(cells, key=lambda cell: (cell.model, cell.weights)):
             work = _OneModel(store, Cache(root, trust=trust), origins, outcome, advance)
             for _, on_images in groupby(of_model, key=_task):
                 work.verify(list(on_images))
     return outcome
+
+
+def _chosen(cells: Sequence[Cell], where: Mapping[str, Sequence[str]] | None) -> Sequence[Cell]:
+    """The cells that have these values; ``BadInput`` if there are none."""
+    if not where:
+        return cells
+    keys = set(choose_cells(cells_frame(cells), where)["cell"])
+    return [cell for cell in cells if cell.key in keys]
 
 
 def _task(cell: Cell) -> tuple[Any, ...]:

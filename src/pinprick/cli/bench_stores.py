@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pinprick.cli import options
+from pinprick.cli.bench_where import Where, read_where
 from pinprick.cli.console import Console, print_json
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="A folder o
 
 def verify(
     store: StoreArgument,
+    where: Where = None,
     root: options.Root = None,
     trust: options.Trust = False,
     quiet: options.Quiet = False,
@@ -34,7 +36,13 @@ def verify(
     """
     from pinprick.bench.verify import verify_store
 
-    found = verify_store(store, root=root, trust=trust, progress=Console(quiet=quiet))
+    found = verify_store(
+        store,
+        where=read_where(where),
+        root=root,
+        trust=trust,
+        progress=Console(quiet=quiet),
+    )
     if json:
         print_json(found.plain())
     else:
