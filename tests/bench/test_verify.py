@@ -226,6 +226,21 @@ def test_rows_of_another_kind_of_device_may_differ_by_what_their_margins_differ(
     assert ("adversarial_class" in {one.column for one in outcome.within_noise}) == apart
 
 
+@pytest.mark.parametrize("made_up", ["noise", "margin"])
+def test_noise_that_no_arithmetic_has_excuses_nothing(
+    made: tuple[Store, Cell, Cell], copy: Store, made_up: str
+) -> None:
+    """Of a row with a wide margin, and of all margins of a cell of another kind of device."""
+    cell = replace(made[1], device="cuda")
+    _, origin, table = copy.read(made[1].key)
+    rows = [row | {"cell": cell.key, made_up: 1e9} for row in table.to_pylist()]
+    sure = max(rows, key=lambda row: row["clean_confidence"])
+    sure["clean_class"] = (sure["clean_class"] + 1) % 10
+    copy.write(cell, pa.Table.from_pylist(rows, schema=ROWS), origin)
+    found = verify_store(copy.folder).differences
+    assert [(one.index, one.column) for one in found] == [(sure["index"], "clean_class")]
+
+
 def test_a_count_within_the_numerical_noise_still_fails(
     made: tuple[Store, Cell, Cell], copy: Store
 ) -> None:
