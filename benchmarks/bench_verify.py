@@ -24,7 +24,8 @@ import torch
 from write_rows import write_rows
 
 from pinprick.bench.store import Store
-from pinprick.bench.verify import Verification, verify_store
+from pinprick.bench.verification import Verification
+from pinprick.bench.verify import verify_store
 from pinprick.model import Classifier
 from pinprick.threads import limited_threads
 from pinprick.types import Images, Logits

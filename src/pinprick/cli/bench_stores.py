@@ -11,7 +11,7 @@ from pinprick.cli.bench_where import Where, read_where
 from pinprick.cli.console import Console, print_json
 
 if TYPE_CHECKING:
-    from pinprick.bench.judge_rows import Finding
+    from pinprick.bench.stored_rows import Finding
 
 _LINES = 20  # of each kind that are printed; --json has all
 
