@@ -12,17 +12,17 @@ from pinprick.bench.cell import canonical
 from pinprick.bench.plan_file import read_plan
 from pinprick.bench.store import Store
 from pinprick.metrics.unit import Unit
+from pinprick.report.board_group import Group
 from pinprick.report.docs_leaderboard import (
     UNITS,
-    answer,
     attack_table,
     attackbench_table,
     boards,
     leaderboard_figure,
     model_table,
 )
+from pinprick.report.docs_leaderboard_answer import answer
 from pinprick.report.docs_measured import markdown_list, wrapped
-from pinprick.report.leaderboard import Group
 
 ROOT = Path(__file__).parents[2]
 LEADERBOARD, ATTACKBENCH = ROOT / "results" / "leaderboard", ROOT / "results" / "attackbench"
