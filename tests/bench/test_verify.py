@@ -21,7 +21,7 @@ from pinprick.bench.run_cell import run_cell
 from pinprick.bench.store import Store
 from pinprick.bench.verify import verify_store
 from pinprick.bench.weights_command import weights_command
-from pinprick.errors import UnknownName
+from pinprick.errors import BadInput, UnknownName
 from pinprick.jobs.progress import Progress
 
 MODEL, VICTIM, DATA = "pinprick:fashion_cnn", "pinprick:mnist_cnn", "fashion_sample[0:5]"
@@ -277,6 +277,12 @@ def test_a_store_of_which_nothing_can_be_verified_fails(
     assert outcome.failed
     assert outcome.verified == 0
     assert "gone.safetensors" in outcome.not_verified[0].reason
+
+
+def test_a_store_without_cells_is_refused(tmp_path: Path) -> None:
+    Store(tmp_path).prepare()
+    with pytest.raises(BadInput, match="nothing to verify"):
+        verify_store(tmp_path)
 
 
 def test_a_victim_without_its_weights_leaves_the_rest_verified(

@@ -25,7 +25,7 @@ from pinprick.bench.store_index import cells_frame
 from pinprick.bench.stored_rows import CleanBatch, StoredRows
 from pinprick.bench.verification import NotVerified, Verification
 from pinprick.bench.weights_command import weights_command
-from pinprick.errors import PinprickError
+from pinprick.errors import BadInput, PinprickError
 from pinprick.jobs.progress import Advance, Progress
 from pinprick.model import Classifier
 from pinprick.numerical_noise import measure_noise
@@ -60,6 +60,8 @@ def verify_store(
     found = store.cells()
     unreadable = [store.path(key) for key in store.keys() if key not in found]  # noqa: SIM118
     outcome = Verification(damaged=[*store.foreign(), *unreadable])
+    if not found and not outcome.damaged:
+        raise BadInput(f"the store {folder} has no finished cells: there is nothing to verify")
     origins = {key: origin for key, (_, origin) in found.items()}
     cells = sorted(_chosen([cell for cell, _ in found.values()], where), key=_task)
     with (progress or Progress()).count_images(_count(cells), "verifying") as advance:
