@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pinprick.cli.bench_where import Where, read_where
+from pinprick.cli.console import Console
 from pinprick.errors import BadInput
 
 
@@ -114,6 +115,8 @@ def main(
         baseline=baseline,
         transfer=transfer or csv is Board.TRANSFER,
     )
+    if transfer and not board.transfers:
+        Console(quiet=False).warn("no victims judged the images: there is no transfer matrix")
     if csv is not None:
         printed = {
             Board.ATTACKS: board.csv,
