@@ -26,6 +26,7 @@ from write_rows import write_rows
 from pinprick.bench.store import Store
 from pinprick.bench.verification import Verification
 from pinprick.bench.verify import verify_store
+from pinprick.freed_memory import keep_freed_memory
 from pinprick.model import Classifier
 from pinprick.threads import limited_threads
 from pinprick.types import Images, Logits
@@ -126,6 +127,7 @@ def main() -> None:
     parser.add_argument("--root", type=Path, help="the folder of the datasets")
     parser.add_argument("--out", type=Path, default=Path("results/bench_verify/seconds.json"))
     options = parser.parse_args()
+    keep_freed_memory()  # as the command does
     rows = []
     for name in options.models or MODELS:
         rows.append(measure_model(name, options.store, options.root, options.repeats))
