@@ -261,3 +261,14 @@ def test_old_leftovers_of_killed_runs_are_removed_and_new_ones_stay(store: Store
     store.prepare()
     assert not old.exists()
     assert new.exists()
+
+
+def test_ten_thousand_rows_of_photographs_take_less_than_20_mb() -> None:
+    published = Store(Path(__file__).parents[2] / "results" / "leaderboard")
+    rows = {
+        published.path(key): len(cell)
+        for key, (cell, _) in published.cells().items()
+        if cell.model == "efficientnet_lite0"
+    }
+    assert sum(rows.values()) > 4000
+    assert sum(path.stat().st_size for path in rows) / sum(rows.values()) < 20e6 / 10_000
