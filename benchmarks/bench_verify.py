@@ -1,12 +1,12 @@
 """How long ``pinprick bench verify`` takes, against the forward passes that it makes.
 
-    python benchmarks/bench_verify.py [--model pinprick:mnist_cnn] [--repeats 5] [--root FOLDER]
+    python benchmarks/bench_verify.py [--model efficientnet_lite0=2] [--repeats 5] [--root FOLDER]
 
-Copies the cells of one model from results/leaderboard, and verifies them in this process. Each
-verification is followed by its own forward passes alone: the same images, in the same batches, by
-the same models. A row holds the medians of both in wall-clock and CPU time, and the ratio of each
-pair. On a busy machine only ratios of neighbouring runs can be compared. The rows are in
-results/bench_verify/.
+Copies cells of a model from results/leaderboard, all or as many as stand after its name, and
+verifies them in this process. Each verification is followed by its own forward passes alone: the
+same images, in the same batches, by the same models. A row holds the medians of both in wall-clock
+and CPU time, and the ratio of each pair. On a busy machine only ratios of neighbouring runs can be
+compared. The rows are in results/bench_verify/.
 """
 
 import argparse
@@ -24,19 +24,22 @@ import torch
 from write_rows import write_rows
 
 from pinprick.bench.store import Store
-from pinprick.bench.verify import Verification, verify_store
+from pinprick.bench.verification import Verification
+from pinprick.bench.verify import verify_store
+from pinprick.freed_memory import keep_freed_memory
 from pinprick.model import Classifier
 from pinprick.threads import limited_threads
 from pinprick.types import Images, Logits
 
+MODELS = ("pinprick:mnist_cnn", "pinprick:cifar10_resnet20=20", "efficientnet_lite0=2")
 Passes = list[tuple[Classifier, Images]]
 
 
-def copy_cells(source: Path, target: Path, model: str) -> int:
-    """Copy the cells of a model to a store of their own; the number of cells."""
+def copy_cells(source: Path, target: Path, model: str, most: int | None = None) -> int:
+    """Copy cells of a model to a store of their own; the number of cells."""
     store, found = Store(source), Store(target)
     found.prepare()
-    keys = [key for key, (cell, _) in store.cells().items() if cell.model == model]
+    keys = [key for key, (cell, _) in store.cells().items() if cell.model == model][:most]
     for key in keys:
         found.path(key).parent.mkdir(exist_ok=True)
         shutil.copy(store.path(key), found.path(key))
@@ -107,20 +110,29 @@ def measure(folder: Path, root: Path | None, repeats: int) -> dict[str, Any]:
     }
 
 
+def measure_model(name: str, store: Path, root: Path | None, repeats: int) -> dict[str, Any]:
+    """The row of a model; its name may end with the number of cells, as in mnist_cnn=2."""
+    model, _, most = name.partition("=")
+    with tempfile.TemporaryDirectory() as temporary:
+        cells = copy_cells(store, Path(temporary), model, int(most) if most else None)
+        row = {"model": model, "cells": cells, "cores": len(os.sched_getaffinity(0))}
+        return row | measure(Path(temporary), root, repeats)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path, default=Path("results/leaderboard"))
-    parser.add_argument("--model", default="pinprick:mnist_cnn")
+    parser.add_argument("--model", action="append", metavar="NAME[=CELLS]", dest="models")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--root", type=Path, help="the folder of the datasets")
     parser.add_argument("--out", type=Path, default=Path("results/bench_verify/seconds.json"))
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        cells = copy_cells(options.store, Path(temporary), options.model)
-        row = {"model": options.model, "cells": cells, "cores": len(os.sched_getaffinity(0))}
-        row |= measure(Path(temporary), options.root, options.repeats)
-    print(row)
-    write_rows(options.out, [row], "cpu")
+    keep_freed_memory()  # as the command does
+    rows = []
+    for name in options.models or MODELS:
+        rows.append(measure_model(name, options.store, options.root, options.repeats))
+        print(rows[-1])
+    write_rows(options.out, rows, "cpu")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,15 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pinprick"
 
 LEVELS = (  # a room may import from rooms on the lines above it, and from itself
-    ("arithmetic", "conversion_line", "errors", "progress_bar", "subnormal", "types"),
+    (
+        "arithmetic",
+        "conversion_line",
+        "errors",
+        "freed_memory",
+        "progress_bar",
+        "subnormal",
+        "types",
+    ),
     ("backward", "batch_rows", "files", "metrics", "model", "own_code", "settings", "speed_names"),
     (
         *("bfloat16_copy", "data", "feature_layer", "goal", "json_text", "random", "replay"),

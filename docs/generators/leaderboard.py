@@ -8,21 +8,23 @@ from pathlib import Path
 
 from generators import model_cards
 from pinprick.attacks.build import describe
+from pinprick.attacks.card import Attack
 from pinprick.bench.cell import canonical
 from pinprick.bench.plan_file import read_plan
 from pinprick.bench.store import Store
 from pinprick.metrics.unit import Unit
+from pinprick.report.board_group import Group
 from pinprick.report.docs_leaderboard import (
     UNITS,
-    answer,
     attack_table,
     attackbench_table,
     boards,
     leaderboard_figure,
     model_table,
 )
+from pinprick.report.docs_leaderboard_answer import answer
 from pinprick.report.docs_measured import markdown_list, wrapped
-from pinprick.report.leaderboard import Group
+from pinprick.zoo import shipped
 
 ROOT = Path(__file__).parents[2]
 LEADERBOARD, ATTACKBENCH = ROOT / "results" / "leaderboard", ROOT / "results" / "attackbench"
@@ -61,42 +63,63 @@ def all_attacks() -> dict[Unit, dict[str, Group]]:
 
 
 def not_run() -> str:
-    """The attacks of the plans that lack models, and how many of them they have."""
-    images: Counter[tuple[str, str, str]] = Counter()
-    for cell, _ in Store(LEADERBOARD).cells().values():
-        images[canonical(cell.attack), cell.model, cell.data] += len(cell)
-    most: dict[tuple[str, str], int] = {}
-    for (_, *task), count in images.items():
-        most[task[0], task[1]] = max(count, most.get((task[0], task[1]), 0))
+    """The cells of the plans that have no rows: by unit, attack and model."""
+    found = Counter(
+        (canonical(cell.attack), (cell.model, cell.data))
+        for cell, _ in Store(LEADERBOARD).cells().values()
+    )
+    cells: dict[tuple[str, str], int] = {}  # of one attack on a model, where it is complete
+    for (_, task), count in found.items():
+        cells[task] = max(count, cells.get(task, 0))
     sentences = []
     for unit, path in PLANS.items():
         products = read_plan(path).products
-        lacking: dict[str, int] = {}
-        for attack in products[0].attacks:
-            plain = canonical(describe(attack))
-            tasks = [task for one in products for task in product(one.models, one.data)]
-            whole = [task for task in tasks if images[plain, *task] == most.get(task, -1)]
-            if len(whole) < len(tasks):
-                effort = getattr(attack, "effort", "") if attack.card.name == "pinprick" else ""
-                name = " ".join(filter(None, (attack.card.name, effort)))
-                lacking[name] = len(whole)
+        lacking: dict[str, list[str]] = {}
+        missing = every = 0
+        for one in products:
+            tasks = [task for task in product(one.models, one.data) if task in cells]
+            for attack, task in product(one.attacks, tasks):
+                count = cells[task] - found[canonical(describe(attack)), task]
+                missing, every = missing + count, every + cells[task]
+                if count:
+                    lacking.setdefault(_name(attack), []).append(f"`{task[0]}`")
         if lacking:
-            names = ", ".join(f"`{name}` {count}" for name, count in lacking.items())
-            sentences.append(f"**Not complete in {unit}**, with models of {len(tasks)}: {names}.")
+            where = "; ".join(f"`{name}` on {', '.join(on)}" for name, on in lacking.items())
+            sentences.append(f"**In {unit}**, {missing} of {every} cells have no rows: {where}.")
     return markdown_list(sentences or ["All attacks are complete."])
 
 
+def _name(attack: Attack) -> str:
+    """The name of an attack on the boards."""
+    effort = getattr(attack, "effort", "") if attack.card.name == "pinprick" else ""
+    return " ".join(filter(None, (attack.card.name, effort and f"effort={effort}")))
+
+
+def here_not_measured() -> str:
+    """Models without rows whose weights are in the package or in the repository."""
+    return wrapped(", ".join(f"`{name}`" for name in _without_rows()) or "None") + "."
+
+
 def not_measured() -> str:
-    """The published models without rows, with the command that trains each."""
+    """The published models without rows and weights, with the command that trains each."""
     models = {cell.model for cell, _ in Store(LEADERBOARD).cells().values()}
     missing = [
         f"# {model_cards.title(card.facts)}\n{model_cards.command_of(card.facts)}"
         for name, card in model_cards.published().items()
-        if f"file:models/{name}" not in models
+        if f"file:models/{name}" not in {*models, *_without_rows()}
     ]
     if not missing:
         return "All published models are measured."
     return "\n".join(("```", *missing, "```"))
+
+
+def _without_rows() -> list[str]:
+    """Models that have weights here, and no rows."""
+    shipped_here = [f"pinprick:{name}" for name in shipped.names()]
+    published = [name for name in model_cards.published() if (ROOT / "models" / name).is_dir()]
+    models = {cell.model for cell, _ in Store(LEADERBOARD).cells().values()}
+    every = [*shipped_here, *(f"file:models/{name}" for name in published)]
+    return [name for name in every if name not in models]
 
 
 def attackbench() -> str:
@@ -120,6 +143,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "models in elements": lambda: model_table(all_attacks()["elements"]),
     "models in pixels": lambda: model_table(all_attacks()["pixels"]),
     "rows": lambda: origin(LEADERBOARD),
+    "here, not measured": here_not_measured,
     "not measured": not_measured,
     "not run": not_run,
 }

@@ -418,7 +418,7 @@ def final_logits(model: Classifier, adversarial: Images) -> tuple[Logits, Logits
 
     The reasons are why a remote model did not answer the first query, by row.
     """
-    rounded = (adversarial * 255).round() / 255
+    rounded = (adversarial * 255).round_().div_(255)
     logits, reasons = logits_or_nan(model, adversarial)
     return logits, logits_or_nan(model, rounded)[0], reasons
 

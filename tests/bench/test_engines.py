@@ -102,7 +102,7 @@ def test_an_exception_is_the_result_of_its_cell(tmp_path: Path) -> None:
     assert run_cells(cells, store, work).failed == 1
     errors = store.read(cells[0].key)[2].column("error").to_pylist()
     assert errors == ["ValueError: a bad day"] * 2
-    assert run_cells(cells, store, work) == RunSummary(cells=4, found=4, finished=0, failed=0)
+    assert run_cells(cells, store, work) == RunSummary(cells=4, found=4, finished=0, failed=1)
     assert len(starts(log)) == 4
 
 

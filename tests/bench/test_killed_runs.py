@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.fake_work import contents, fake_cells, work
+from bench.fake_work import contents, fake_cells, starts, work
 from pinprick.bench.engines.run_cells import run_cells
 from pinprick.bench.store import Store
 
@@ -81,6 +81,17 @@ def test_a_run_killed_at_random_moments_ends_as_an_undisturbed_one(
     last = start(store, engine, count, "sleep=0.05")
     assert (last.communicate()[1], last.returncode) == (b"", 0)
     assert is_undisturbed(store, tmp_path, count, sleep=0.05)
+
+
+def test_two_processes_on_one_store_do_each_cell_once(tmp_path: Path) -> None:
+    log, store, count = tmp_path / "log", tmp_path / "store", 30
+    runs = [start(store, "here", count, "sleep=0.05", f"log={log}") for _ in range(2)]
+    for run in runs:
+        assert (run.communicate()[1], run.returncode) == (b"", 0)
+    assert sorted(starts(log)) == list(range(count))
+    whole = Store(tmp_path / "undisturbed")
+    run_cells(fake_cells(count, sleep=0.05, log=str(log)), whole, work)
+    assert contents(Store(store)) == contents(whole)
 
 
 @pytest.mark.slow

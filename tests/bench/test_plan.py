@@ -132,6 +132,10 @@ def test_an_own_attack_has_the_hash_of_its_code(
         ("[product]", r"line 4: write \[\[product\]\]"),
         ("# seeds\n\n[[product]]\n# x\nsedes = 1", "line 8: no key of a plan is called 'sedes'"),
         ('victims = ["pinprick:fashion_cn"]', "line 4: .*fashion_cn"),
+        (
+            'goals = ["class 10"]',
+            "line 4: pinprick:fashion_cnn has no class 10; its classes are 0 to 9",
+        ),
         ('goals = ["class 9"]', "line 2: image 0 of fashion_sample/test is of class 9 already"),
     ],
 )

@@ -17,6 +17,7 @@ from pinprick.attacks.pinprick import attack as pinprick
 from pinprick.attacks.pinprick.plan import Stage, stages
 from pinprick.bench.store import Store
 from pinprick.problem import Problem
+from pinprick.zoo import shipped
 
 ROOT = Path(__file__).parents[2]
 NOT_RANKED = {"egs_tssa"}  # a generator serves one model
@@ -190,3 +191,11 @@ def test_every_sparse_attack_is_on_the_leaderboard() -> None:
     plan = tomllib.loads((ROOT / "plans/leaderboard.toml").read_text(encoding="utf-8"))
     sparse = {name for name, attack in ATTACKS.items() if attack.card.norm == "l0"}
     assert {attack["name"] for attack in plan["attacks"]} == sparse - NOT_RANKED
+
+
+def test_every_model_with_weights_here_is_on_the_leaderboard() -> None:
+    plan = tomllib.loads((ROOT / "plans/leaderboard.toml").read_text())
+    planned = {model for product in plan["product"] for model in product["models"]}
+    here = {f"pinprick:{name}" for name in shipped.names()}
+    here |= {f"file:models/{path.parent.name}" for path in ROOT.glob("models/*/card.json")}
+    assert here <= planned

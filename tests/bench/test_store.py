@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -209,11 +210,20 @@ def test_a_full_disk_leaves_what_is_finished_and_no_part_of_a_file(
     assert not list(store.folder.rglob(".*.tmp"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(BadInput, match="cannot write"):
-        Store(tmp_path / "store").prepare()
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_folder_that_cannot_be_written_is_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Root may write everywhere, so the refusal of the disk is injected."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    store.write(CELL, rows_of(CELL), ORIGIN)
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    with pytest.raises(BadInput, match=rf"cannot write to .*: {os.strerror(number)}; give --store"):
+        store.prepare()
+    assert store.has(CELL)
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
@@ -251,3 +261,14 @@ def test_old_leftovers_of_killed_runs_are_removed_and_new_ones_stay(store: Store
     store.prepare()
     assert not old.exists()
     assert new.exists()
+
+
+def test_ten_thousand_rows_of_photographs_take_less_than_20_mb() -> None:
+    published = Store(Path(__file__).parents[2] / "results" / "leaderboard")
+    rows = {
+        published.path(key): len(cell)
+        for key, (cell, _) in published.cells().items()
+        if cell.model == "efficientnet_lite0"
+    }
+    assert sum(rows.values()) > 4000
+    assert sum(path.stat().st_size for path in rows) / sum(rows.values()) < 20e6 / 10_000

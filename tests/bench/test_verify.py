@@ -21,6 +21,7 @@ from pinprick.bench.run_cell import run_cell
 from pinprick.bench.store import Store
 from pinprick.bench.verify import verify_store
 from pinprick.bench.weights_command import weights_command
+from pinprick.errors import BadInput, UnknownName
 from pinprick.jobs.progress import Progress
 
 MODEL, VICTIM, DATA = "pinprick:fashion_cnn", "pinprick:mnist_cnn", "fashion_sample[0:5]"
@@ -131,6 +132,26 @@ def test_every_row_that_was_tampered_with_is_found(
     assert outcome.failed
 
 
+def test_a_subnormal_change_counts_as_it_did_in_the_run(
+    made: tuple[Store, Cell, Cell], copy: Store
+) -> None:
+    """A pass takes subnormal numbers as zero; counting changes must not."""
+    index = fooled(copy, made[1])
+    black = (Cache().images(MODEL, DATA, 0, 5).images[index].flatten() == 0).nonzero()
+
+    def edit(row: Row) -> Row:
+        more = next(at for at in black.flatten().tolist() if at not in row["positions"])
+        return {
+            "positions": [*row["positions"], more],
+            "values": [*row["values"], 1e-40],
+            "elements": row["elements"] + 1,
+            "pixels": row["pixels"] + 1,
+        }
+
+    change(copy, made[1], index, edit)
+    assert verify_store(copy.folder).findings == []
+
+
 def test_positions_moved_to_other_pixels_are_found(
     made: tuple[Store, Cell, Cell], copy: Store
 ) -> None:
@@ -205,6 +226,21 @@ def test_rows_of_another_kind_of_device_may_differ_by_what_their_margins_differ(
     assert ("adversarial_class" in {one.column for one in outcome.within_noise}) == apart
 
 
+@pytest.mark.parametrize("made_up", ["noise", "margin"])
+def test_noise_that_no_arithmetic_has_excuses_nothing(
+    made: tuple[Store, Cell, Cell], copy: Store, made_up: str
+) -> None:
+    """Of a row with a wide margin, and of all margins of a cell of another kind of device."""
+    cell = replace(made[1], device="cuda")
+    _, origin, table = copy.read(made[1].key)
+    rows = [row | {"cell": cell.key, made_up: 1e9} for row in table.to_pylist()]
+    sure = max(rows, key=lambda row: row["clean_confidence"])
+    sure["clean_class"] = (sure["clean_class"] + 1) % 10
+    copy.write(cell, pa.Table.from_pylist(rows, schema=ROWS), origin)
+    found = verify_store(copy.folder).differences
+    assert [(one.index, one.column) for one in found] == [(sure["index"], "clean_class")]
+
+
 def test_a_count_within_the_numerical_noise_still_fails(
     made: tuple[Store, Cell, Cell], copy: Store
 ) -> None:
@@ -243,6 +279,12 @@ def test_a_store_of_which_nothing_can_be_verified_fails(
     assert "gone.safetensors" in outcome.not_verified[0].reason
 
 
+def test_a_store_without_cells_is_refused(tmp_path: Path) -> None:
+    Store(tmp_path).prepare()
+    with pytest.raises(BadInput, match="nothing to verify"):
+        verify_store(tmp_path)
+
+
 def test_a_victim_without_its_weights_leaves_the_rest_verified(
     made: tuple[Store, Cell, Cell], tmp_path: Path
 ) -> None:
@@ -277,6 +319,18 @@ def test_rows_with_an_error_have_nothing_to_verify(
     copy.write(made[1], pa.concat_tables([table[:3], failed]), origin)
     outcome = verify_store(copy.folder)
     assert (outcome.errors, outcome.verified, outcome.findings) == (2, 8, [])
+
+
+def test_some_cells_are_verified_by_the_values_of_their_columns(
+    made: tuple[Store, Cell, Cell], copy: Store
+) -> None:
+    change(copy, made[1], 0, lambda row: {"clean_class": 11})
+    outcome = verify_store(copy.folder, where={"goal": ["least_likely"]})
+    assert (outcome.rows, outcome.verified, outcome.findings) == (5, 5, [])
+    outcome = verify_store(copy.folder, where={"goal": ["untargeted"], "model": [MODEL]})
+    assert (outcome.rows, [one.column for one in outcome.differences]) == (5, ["clean_class"])
+    with pytest.raises(UnknownName, match="untargeted"):
+        verify_store(copy.folder, where={"goal": ["untargetted"]})
 
 
 def test_progress_counts_every_image(made: tuple[Store, Cell, Cell]) -> None:

@@ -44,6 +44,9 @@ def test_a_store_is_shown_in_every_format(run: Run, store: Path) -> None:
         "sparse_rs",
     }
     assert "there is no transfer matrix" in run("bench", "show", store, "--csv", "transfer").err
+    without = run("bench", "show", store, "--transfer")
+    assert (without.status, without.out) == (0, shell.out)
+    assert "there is no transfer matrix" in without.err
     more = run("bench", "show", store, "--baseline", "greedy", "--unit", "elements", "--k", "7")
     assert "at 7 elements" in more.out
     assert "speed-up in passes over greedy" in more.out

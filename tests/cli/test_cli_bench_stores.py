@@ -44,6 +44,11 @@ def test_a_store_is_verified_until_a_row_was_tampered_with(run: Run) -> None:
     assert shell.status == 2
     assert shell.out.startswith(f"differs: {cell.title}, image 1: clean_class ")
     assert "2 of 2 rows verified, 1 differ" in shell.out
+    only = run("bench", "verify", "made", "--where", "attack=greedy", "--where", "device=cpu")
+    assert (only.status, only.out) == (shell.status, shell.out)
+    wrong = run("bench", "verify", "made", "--where", "attack=gredy")
+    assert wrong.status == 2
+    assert "greedy" in wrong.err
     (found,) = json.loads(run("bench", "verify", "made", "--json").out)["differences"]
     assert (found["cell"], found["index"], found["column"]) == (key, 1, "clean_class")
 

@@ -8,7 +8,6 @@ import pytest
 from bench_frame import cell, frame
 
 from pinprick.report.docs_leaderboard import (
-    answer,
     attack_table,
     attackbench_table,
     boards,
@@ -17,6 +16,7 @@ from pinprick.report.docs_leaderboard import (
     mean_optimality,
     model_table,
 )
+from pinprick.report.docs_leaderboard_answer import answer
 
 pytestmark = pytest.mark.plain  # whole numbers where hints say float
 

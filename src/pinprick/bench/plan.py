@@ -110,7 +110,7 @@ class Plan:
                 weights = cache.weights(model)
             with self.at(parse(data).name, one):
                 total = len(cache.dataset(model, data))
-                self._check_targets(one, cache, model, data)
+            self._check_targets(one, cache, model, data)
             for name in one.victims:
                 with self.at(name, one):
                     _check_victim(cache, model, name, data)
@@ -147,15 +147,20 @@ class Plan:
                     yield position, cell
 
     def _check_targets(self, one: Product, cache: Cache, model: str, data: str) -> None:
-        labels = cache.dataset(model, data).labels
-        for goal in one.goals:
-            if CLASS.fullmatch(goal):
-                row = (labels == int(goal.removeprefix("class "))).nonzero()
-                if len(row):
-                    where = cache.dataset(model, data).where(int(row[0]))
+        images, classes = cache.dataset(model, data), cache.model(model).classes
+        for goal in filter(CLASS.fullmatch, one.goals):
+            target = int(goal.removeprefix("class "))
+            if classes and target >= len(classes):
+                with self.at(goal, one):
                     raise BadInput(
-                        f"{where} is of {goal} already; a target must be another class: choose "
-                        "images of other classes, as in [class=cat|dog]"
+                        f"{model} has no {goal}; its classes are 0 to {len(classes) - 1}"
+                    )
+            row = (images.labels == target).nonzero()
+            if len(row):
+                with self.at(parse(data).name, one):
+                    raise BadInput(
+                        f"{images.where(int(row[0]))} is of {goal} already; a target must be "
+                        "another class: choose images of other classes, as in [class=cat|dog]"
                     )
 
     @contextmanager

@@ -7,7 +7,7 @@ same kind of machine every logit is the same bit for bit.
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,104 +18,40 @@ from pinprick.arithmetic import arithmetic
 from pinprick.bench.cache import Cache, LabelledImages
 from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import Damaged, Origin
-from pinprick.bench.judge_rows import CleanBatch, Finding, Judge, StoredRows, judge_batch, logits_of
+from pinprick.bench.judge_rows import Judge, judge_batch, logits_of
 from pinprick.bench.row_schema import ROWS
 from pinprick.bench.store import Store, existing_store
+from pinprick.bench.store_index import cells_frame
+from pinprick.bench.stored_rows import CleanBatch, StoredRows
+from pinprick.bench.verification import NotVerified, Verification
 from pinprick.bench.weights_command import weights_command
-from pinprick.errors import PinprickError
+from pinprick.errors import BadInput, PinprickError
 from pinprick.jobs.progress import Advance, Progress
 from pinprick.model import Classifier
 from pinprick.numerical_noise import measure_noise
+from pinprick.report.read_runs import choose_cells
 from pinprick.threads import limited_threads
 from pinprick.types import Images, Logits
 
 Entry = TypeVar("Entry")
 
 
-@dataclass
-class NotVerified:
-    """A model or a set of images that is not there, and the rows that wait for it.
-
-    Attributes:
-        name: Name of the model, or the images.
-        sha256: The hash that its weights, or the images, should have.
-        reason: Why it could not be used.
-        command: What brings it here; empty if the reason says it.
-        rows: Number of rows.
-    """
-
-    name: str
-    sha256: str
-    reason: str
-    command: str
-    rows: int = 0
-
-
-@dataclass
-class Verification:
-    """What was verified, and what was found.
-
-    Attributes:
-        rows: Rows in all cells that could be read.
-        verified: Rows whose adversarial image was judged.
-        errors: Rows that hold an error, so that there is nothing to verify.
-        unsaved: Rows whose perturbation is dense and was not saved; the clean image was judged.
-        findings: Values that are others here, and margins within the numerical noise.
-        not_verified: Models and images that are not there.
-        damaged: Files that are not rows of a cell.
-    """
-
-    rows: int = 0
-    verified: int = 0
-    errors: int = 0
-    unsaved: int = 0
-    findings: list[Finding] = field(default_factory=list)
-    not_verified: list[NotVerified] = field(default_factory=list)
-    damaged: list[Path] = field(default_factory=list)
-
-    @property
-    def differences(self) -> list[Finding]:
-        """Values that are others here, beyond the numerical noise."""
-        return [finding for finding in self.findings if not finding.within_noise]
-
-    @property
-    def within_noise(self) -> list[Finding]:
-        """Margins within the numerical noise, and values that it may have changed."""
-        return [finding for finding in self.findings if finding.within_noise]
-
-    @property
-    def failed(self) -> bool:
-        """Whether a row differs, a file is damaged, or no row at all could be verified."""
-        nothing = self.verified == 0 and bool(self.not_verified)
-        return bool(self.differences or self.damaged or nothing)
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {
-            "rows": self.rows,
-            "verified": self.verified,
-            "errors": self.errors,
-            "unsaved": self.unsaved,
-            "differences": [finding.plain() for finding in self.differences],
-            "within_noise": [finding.plain() for finding in self.within_noise],
-            "not_verified": [vars(one) for one in self.not_verified],
-            "damaged": [str(path) for path in self.damaged],
-        }
-
-
 def verify_store(
     folder: str | Path,
     *,
+    where: Mapping[str, Sequence[str]] | None = None,
     root: Path | None = None,
     trust: bool = False,
     progress: Progress | None = None,
 ) -> Verification:
-    """Rebuild and judge every row of a store.
+    """Rebuild and judge every row of a store, or of some of its cells.
 
     A cell that was made on a GPU is verified on one, or on the CPU where there is none.
 
     Args:
         folder: The folder of the store.
+        where: Values of columns of cells, as in ``{"model": ["a", "b"]}``; other cells are left
+            out. Files that cannot be read are named in any case.
         root: The folder that datasets are kept in; None for the default.
         trust: Load model files that are programs, too.
         progress: Told how many images are done.
@@ -124,14 +60,24 @@ def verify_store(
     found = store.cells()
     unreadable = [store.path(key) for key in store.keys() if key not in found]  # noqa: SIM118
     outcome = Verification(damaged=[*store.foreign(), *unreadable])
+    if not found and not outcome.damaged:
+        raise BadInput(f"the store {folder} has no finished cells: there is nothing to verify")
     origins = {key: origin for key, (_, origin) in found.items()}
-    cells = sorted((cell for cell, _ in found.values()), key=_task)
+    cells = sorted(_chosen([cell for cell, _ in found.values()], where), key=_task)
     with (progress or Progress()).count_images(_count(cells), "verifying") as advance:
         for _, of_model in groupby(cells, key=lambda cell: (cell.model, cell.weights)):
             work = _OneModel(store, Cache(root, trust=trust), origins, outcome, advance)
             for _, on_images in groupby(of_model, key=_task):
                 work.verify(list(on_images))
     return outcome
+
+
+def _chosen(cells: Sequence[Cell], where: Mapping[str, Sequence[str]] | None) -> Sequence[Cell]:
+    """The cells that have these values; ``BadInput`` if there are none."""
+    if not where:
+        return cells
+    keys = set(choose_cells(cells_frame(cells), where)["cell"])
+    return [cell for cell in cells if cell.key in keys]
 
 
 def _task(cell: Cell) -> tuple[Any, ...]:
@@ -257,8 +203,11 @@ def _ask(
 
 
 def _one_ahead(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """The entries, each made in a thread of its own while the one before it is used."""
-    with ThreadPoolExecutor(1) as maker:
+    """The entries, each made in a thread of its own while the one before it is used.
+
+    That thread counts changes as the referee does: a subnormal number is not zero.
+    """
+    with ThreadPoolExecutor(1, initializer=torch.set_flush_denormal, initargs=(False,)) as maker:
         coming = maker.submit(list, islice(entries, 1))
         while made := coming.result():
             coming = maker.submit(list, islice(entries, 1))

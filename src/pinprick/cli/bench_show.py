@@ -1,12 +1,13 @@
 """``pinprick bench show``: the leaderboard of a store."""
 
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pinprick.cli.bench_where import Where, read_where
+from pinprick.cli.console import Console
 from pinprick.errors import BadInput
 
 
@@ -46,13 +47,7 @@ def main(
             show_default=False,
         ),
     ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=VALUE",
-            help="Only cells with this value, as in model=a,b or device=cpu; may be repeated.",
-        ),
-    ] = None,
+    where: Where = None,
     details: Annotated[
         bool, typer.Option("--details", help="Add all numbers per model, and paired tests.")
     ] = False,
@@ -105,7 +100,7 @@ def main(
 
     if markdown + latex + (csv is not None) > 1:
         raise BadInput("give one of --markdown, --latex and --csv")
-    chosen = _read_where(where or [])
+    chosen = read_where(where)
     if not store.is_dir():
         raise BadInput(f"there is no store {store}; pinprick bench run makes one")
     board = leaderboard(
@@ -120,6 +115,8 @@ def main(
         baseline=baseline,
         transfer=transfer or csv is Board.TRANSFER,
     )
+    if transfer and not board.transfers:
+        Console(quiet=False).warn("no victims judged the images: there is no transfer matrix")
     if csv is not None:
         printed = {
             Board.ATTACKS: board.csv,
@@ -132,14 +129,3 @@ def main(
         typer.echo(board.markdown() if markdown else board.latex())
     else:
         typer.echo(board.text())
-
-
-def _read_where(given: Sequence[str]) -> dict[str, list[str]]:
-    """``["model=a,b"]`` as ``{"model": ["a", "b"]}``."""
-    where: dict[str, list[str]] = {}
-    for text in given:
-        column, equals, values = text.partition("=")
-        if not (column and equals and values):
-            raise BadInput(f"--where takes column=value, as in device=cpu; got {text!r}")
-        where.setdefault(column.strip(), []).extend(map(str.strip, values.split(",")))
-    return where

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pinprick.cli import options
+from pinprick.cli.bench_where import Where, read_where
 from pinprick.cli.console import Console, print_json
 
 if TYPE_CHECKING:
-    from pinprick.bench.judge_rows import Finding
+    from pinprick.bench.stored_rows import Finding
 
 _LINES = 20  # of each kind that are printed; --json has all
 
@@ -19,6 +20,7 @@ StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="A folder o
 
 def verify(
     store: StoreArgument,
+    where: Where = None,
     root: options.Root = None,
     trust: options.Trust = False,
     quiet: options.Quiet = False,
@@ -33,8 +35,16 @@ def verify(
     The exit status is 2 when a row differs, a file is damaged, or nothing could be verified.
     """
     from pinprick.bench.verify import verify_store
+    from pinprick.freed_memory import keep_freed_memory
 
-    found = verify_store(store, root=root, trust=trust, progress=Console(quiet=quiet))
+    keep_freed_memory()
+    found = verify_store(
+        store,
+        where=read_where(where),
+        root=root,
+        trust=trust,
+        progress=Console(quiet=quiet),
+    )
     if json:
         print_json(found.plain())
     else:

@@ -1,4 +1,4 @@
-"""Tables, sentences and the figure of the page of the leaderboard, from a benchmark store.
+"""Tables and the figure of the page of the leaderboard, from a benchmark store.
 
 There is one board per dataset and unit. A board in elements has the attacks that count elements and
 those that can count one unit only; a board in pixels likewise. In grey images both are the same, so
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from pinprick.metrics.estimate import Estimate
 from pinprick.metrics.unit import Unit
 from pinprick.report.attack_board import AttackLine
-from pinprick.report.docs_measured import markdown_list, markdown_table
-from pinprick.report.leaderboard import KS, Group, leaderboard
+from pinprick.report.board_group import Group
+from pinprick.report.docs_measured import markdown_table
+from pinprick.report.leaderboard import KS, leaderboard
 from pinprick.report.series_looks import COLOURS, MARKERS
 from pinprick.report.summary_tables import decimal_text, number_text, percent_text, with_interval
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 UNITS: tuple[Unit, ...] = ("elements", "pixels")
 Boards = Mapping[str, Group]  # by the name of the dataset
-_NEAR = 0.05  # an attack whose optimality is at most so much lower is near the best
 # AttackBench's optimality and fooling rate at 2000 passes, CIFAR-10, WideResNet-28-10 "Standard";
 # Cinà, Rony et al., AAAI 2025. Of FMN, the version of adversarial-library.
 PUBLISHED = {
@@ -66,7 +66,7 @@ def dataset_name(data: str) -> str:
 
 def attack_table(found: Boards) -> str:
     """Rank and optimality of every attack on every dataset, from the best in the mean."""
-    lines = _by_attack(found)
+    lines = by_attack(found)
     rows = [
         [
             f"`{attack}`",
@@ -102,16 +102,6 @@ def _in_percent(one: Estimate) -> str:
     return f"{100 * one.value:.1f} [{100 * one.low:.0f}, {100 * one.high:.0f}]"
 
 
-def answer(by_unit: Mapping[Unit, Boards], models: Boards) -> str:
-    """The answer in five lines; ``models`` are boards in pixels with all attacks."""
-    lines = [_best_attacks(unit, found) for unit, found in by_unit.items()]
-    elements = by_unit["elements"]
-    lines.append(_cheapest(elements))
-    lines.append(_first_everywhere(elements))
-    lines.append(_models(models))
-    return markdown_list(lines, numbered=True)
-
-
 def attackbench_table(found: Boards) -> str:
     """Our optimality in both forms beside the values that AttackBench published."""
     (group,) = found.values()
@@ -139,7 +129,7 @@ def leaderboard_figure(by_unit: Mapping[Unit, Boards]) -> "Figure":
     """Optimality of every attack: one panel per unit, one marker per dataset."""
     from matplotlib.figure import Figure
 
-    names = {unit: list(_by_attack(found)) for unit, found in by_unit.items()}
+    names = {unit: list(by_attack(found)) for unit, found in by_unit.items()}
     longest = max(map(len, names.values()))
     size = (4.2 * len(by_unit), 0.9 + 0.22 * longest)
     figure = Figure(figsize=size, dpi=130, layout="constrained")
@@ -185,7 +175,7 @@ def _in_unit(cells: "pl.DataFrame", unit: Unit) -> "pl.DataFrame":
     return cells.filter(pl.Series([one in wanted for one in units]))
 
 
-def _by_attack(found: Boards) -> dict[str, dict[str, AttackLine]]:
+def by_attack(found: Boards) -> dict[str, dict[str, AttackLine]]:
     """By attack and dataset, from the best mean; those that are not ranked everywhere last."""
     lines: dict[str, dict[str, AttackLine]] = {}
     for data, group in found.items():
@@ -210,61 +200,6 @@ def _passes(lines: Sequence[AttackLine]) -> str:
         fmean(getattr(line, name) for line in lines) for name in ("forwards", "backwards")
     )
     return f"{number_text(forwards, whole=True)} + {number_text(backwards, whole=True)}"
-
-
-def _best_attacks(unit: Unit, found: Boards) -> str:
-    lines = _by_attack(found)
-    means = {name: mean_optimality(own, found) for name, own in lines.items()}
-    known = [(name, mean) for name, mean in means.items() if not math.isnan(mean)]
-    if not known:
-        return f"No attack is complete on all datasets in {unit}."
-    (best, highest), *others = known
-    more = " and ".join(f"`{name}` ({mean:.3f})" for name, mean in others[:2])
-    after = f" Next: {more}." if more else ""
-    return (
-        f"**In {unit}**, `{best}` has the highest mean optimality, {highest:.3f}, "
-        f"of {len(known)} attacks that are complete on all datasets.{after}"
-    )
-
-
-def _cheapest(found: Boards) -> str:
-    lines = _by_attack(found)
-    means = {name: mean_optimality(own, found) for name, own in lines.items()}
-    known = {name: mean for name, mean in means.items() if not math.isnan(mean)}
-    if not known:
-        return "No attack is complete on all datasets."
-    near = [name for name, mean in known.items() if mean >= max(known.values()) - _NEAR]
-
-    def passes(name: str) -> float:
-        return fmean(line.forwards + line.backwards for line in lines[name].values())
-
-    least = min(near, key=passes)
-    return (
-        f"**The cheapest** attack within {_NEAR} of the best mean in elements is `{least}`, "
-        f"with {passes(least):.0f} passes per image."
-    )
-
-
-def _first_everywhere(found: Boards) -> str:
-    first = [
-        name
-        for name, own in _by_attack(found).items()
-        if all(data in own and own[data].rank == 1 for data in found)
-    ]
-    if not first:
-        return "**No attack** has rank 1 in elements on every dataset."
-    names = ", ".join(f"`{name}`" for name in first)
-    return f"**Rank 1** in elements on every dataset: {names}."
-
-
-def _models(found: Boards) -> str:
-    best = []
-    for data, group in found.items():
-        line = next((line for line in group.models if line.rank == 1), None)
-        if line is not None:
-            robust = 100 * line.robust_accuracy[KS[0]].value
-            best.append(f"`{line.model}` {robust:.1f} % ({data})")
-    return f"**Highest robust accuracy** at {KS[0]} pixels: {', '.join(best)}."
 
 
 def _reach(line: AttackLine) -> tuple[float, float]:

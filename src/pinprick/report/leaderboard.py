@@ -1,19 +1,18 @@
 """The leaderboard of a benchmark store: attacks by optimality, models by robust accuracy."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pinprick.errors import BadInput, UnknownName, first_few
+from pinprick.errors import BadInput, UnknownName
 from pinprick.metrics.unit import Unit
 from pinprick.report.attack_board import RESAMPLES, AttackLine, attack_lines
+from pinprick.report.board_group import Group
 from pinprick.report.coverage import Coverage, cover
 from pinprick.report.csv_text import csv_text
 from pinprick.report.model_board import ModelLine, model_lines
 from pinprick.report.read_runs import choose_cells, image_sizes, read_runs
-from pinprick.report.summary_tables import decimal_text, number_text, percent_text, with_interval
-from pinprick.report.task_details import TaskDetails, task_details
+from pinprick.report.task_details import task_details
 from pinprick.report.text_table import TextTable, fill
 from pinprick.report.transfer_table import (
     Matrix,
@@ -26,31 +25,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 KS = (10, 24, 50, 100)  # numbers of units of fooling rates and robust accuracies
-_NONE = "-"  # the rank of a line that is not ranked
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Both boards of the models on some data with one kind of goal.
-
-    Attributes:
-        data, goal: What the models are attacked on, and the goal.
-        tasks: Number of tasks: models, and with random targets their seeds.
-        images: Number of images of all tasks.
-        attacks: One line per attack.
-        models: One line per task.
-        stated: The attacks whose worst case the models are under.
-        details: Every number on each task.
-    """
-
-    data: str
-    goal: str
-    tasks: int
-    images: int
-    attacks: tuple[AttackLine, ...]
-    models: tuple[ModelLine, ...]
-    stated: tuple[str, ...]
-    details: tuple[TaskDetails, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,62 +92,10 @@ class Leaderboard:
     def tables(self) -> list[TextTable]:
         tables = []
         for group in self.groups:
-            tables += [self._attack_table(group), self._model_table(group)]
+            tables.append(group.attack_table(self.unit, trapezoid=self.trapezoid))
+            tables.append(group.model_table(self.unit, self.rank_at))
             tables += [table for one in group.details for table in one.tables()]
         return [*tables, *([transfer_table(self.transfers)] if self.transfers else [])]
-
-    def _attack_table(self, group: Group) -> TextTable:
-        extra = ("trapezoid",) if self.trapezoid else ()
-        head = ("rank", "attack", "optimality", *extra, "fooling rate", "of all images")
-        rows = [
-            (
-                str(line.rank or _NONE),
-                line.attack,
-                with_interval(line.optimality, digits=3),
-                *((decimal_text(line.trapezoid, 3),) if self.trapezoid else ()),
-                percent_text(line.fooling_rate),
-                percent_text(line.fooling_rate_of_all),
-                number_text(line.median, whole=True),
-                f"{number_text(line.forwards, whole=True)} + "
-                f"{number_text(line.backwards, whole=True)}",
-                _NONE if math.isnan(line.seconds) else f"{line.seconds:.3g}",
-                _coverage(line),
-            )
-            for line in group.attacks
-        ]
-        head = (*head, f"median {self.unit}", "passes", "seconds", "coverage")
-        models = len({(line.model, line.weights) for line in group.models})
-        caption = (
-            f"Attacks by optimality in {self.unit}: {group.data}, {_goal(group.goal)}, "
-            f"{models} model{'s' if models > 1 else ''}"
-        )
-        return TextTable(caption, head, rows)
-
-    def _model_table(self, group: Group) -> TextTable:
-        weights: dict[str, set[str]] = {}
-        for line in group.models:
-            weights.setdefault(line.model, set()).add(line.weights)
-        seeded = len({line.goal for line in group.models}) > 1
-        rows = [
-            (
-                str(line.rank or _NONE),
-                line.model
-                if len(weights[line.model]) == 1
-                else f"{line.model} ({line.weights[:8]})",
-                *((_goal(line.goal),) if seeded else ()),
-                percent_text(line.clean_accuracy),
-                *(percent_text(robust) for robust in line.robust_accuracy.values()),
-                f"{line.images:,} of {line.expected:,}",
-            )
-            for line in group.models
-        ]
-        ks = [f"at {k}" for k in group.models[0].robust_accuracy]
-        caption = (
-            f"Models by robust accuracy at {self.rank_at} {self.unit}: {group.data}, "
-            f"{_goal(group.goal)}, worst case of {_names(group.stated)}"
-        )
-        goals = ("goal",) if seeded else ()
-        return TextTable(caption, ("rank", "model", *goals, "clean", *ks, "images"), rows)
 
     def explain(self) -> str:
         """What the tables are over, and what ranks, brackets and ± mean."""
@@ -278,22 +200,7 @@ def _kind(goal: str) -> str:
     return goal.partition(",")[0]
 
 
-def _goal(goal: str) -> str:
-    return goal.replace("_", " ")
-
-
 def _stated(covered: Mapping[str, Coverage], *, all_of_them: bool) -> dict[str, Coverage]:
     """The attacks whose worst case counts: the complete ones, unless the user stated them."""
     complete = {name: one for name, one in covered.items() if one.complete}
     return dict(covered) if all_of_them or not complete else complete
-
-
-def _coverage(line: AttackLine) -> str:
-    if line.done == line.expected:
-        return "all"
-    errors = f", {line.errors:,} errors" if line.errors else ""
-    return f"{line.done:,} of {line.expected:,}{errors}"
-
-
-def _names(names: Sequence[str]) -> str:
-    return first_few(names, 4)

@@ -29,13 +29,13 @@ _WAIT = 1.0  # seconds between two looks at the workers
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How many cells a run found, finished and saw fail.
+    """How many cells a run found and finished, and how many have errors.
 
     Attributes:
         cells: Cells of the share.
         found: Those that the store had already, or got from another run meanwhile.
         finished: Those that this run wrote, also with an error.
-        failed: Those of them with an error.
+        failed: Those of all cells of the share whose rows hold an error, whichever run wrote them.
     """
 
     cells: int
@@ -90,7 +90,8 @@ def run_cells(
             ) from None
         with suppress(MissingExtra):  # a run can do without polars
             store.update_index()
-        return RunSummary(len(mine), run.found, run.finished, run.failed)
+        failed = sum(store.failed(cell) for cell in mine)
+        return RunSummary(len(mine), run.found, run.finished, failed)
 
 
 def _open(engine: Engine, work: Work, count: int | None, share: Share) -> Workers:
@@ -121,7 +122,7 @@ class _Run:
         self._images_found = self._images - sum(map(len, self._todo))
         self._images_finished = 0
         self.found = len(cells) - len(self._todo)
-        self.finished = self.failed = 0
+        self.finished = 0
 
     def groups(self) -> Iterator[tuple[Share, list[Cell]]]:
         """The cells to run, divided by what their workers need."""
@@ -189,7 +190,7 @@ class _Run:
     def _write(self, done: Done) -> None:
         self._store.write(done.cell, done.table, done.origin)
         self._claims.release(done.cell.key)
-        self.finished, self.failed = self.finished + 1, self.failed + done.failed
+        self.finished += 1
         self._images_finished += len(done.cell)
 
     def _tell(self, elsewhere: Sequence[Cell]) -> None:
