@@ -243,6 +243,24 @@ def test_k_keeps_the_pixels_of_the_largest_change(
         assert one[chosen].min() >= one[~chosen].max()
 
 
+def test_an_8_bit_image_stays_one(model: Classifier, images: Tensor, tmp_path: Path) -> None:
+    images = (images * 255).round() / 255
+    result = run(EGSTSSA(weights=untrained(card_for(model), tmp_path)), model, images)
+    levels = result.adversarial * 255
+    assert result.l0_pixels.min() > 0
+    assert torch.allclose(levels, levels.round(), atol=1e-4)
+
+
+def test_an_image_that_is_refused_its_pass_stays_clean(
+    model: Classifier, images: Tensor, tmp_path: Path
+) -> None:
+    attack = EGSTSSA(weights=untrained(card_for(model), tmp_path))
+    for limit in ({"max_forwards": 0}, {"max_backwards": 0}):
+        result = run(attack, model, images, **limit)
+        assert torch.equal(result.adversarial, images)
+        assert not result.success.any()
+
+
 def test_an_image_has_the_same_result_in_any_batch(
     model: Classifier, images: Tensor, tmp_path: Path
 ) -> None:
