@@ -91,6 +91,13 @@ def test_attacks_held_by_an_attack_nest() -> None:
     assert build({"name": "everything", "start": Greedy()}) == Everything(start=Greedy())
 
 
+def test_an_attack_held_by_an_attack_may_come_as_text() -> None:
+    text = '{"name": "greedy", "max_pixels": 2}'
+    assert build({"name": "everything", "start": text}) == Everything(start=Greedy(max_pixels=2))
+    with pytest.raises(BadInput, match="start of everything is not JSON"):
+        build({"name": "everything", "start": '{"name": greedy}'})
+
+
 @given(
     eps=st.floats(1e-3, 1),
     steps=st.integers(1, 10**6),

@@ -271,6 +271,11 @@ def way_back(low: float, high: float) -> str:
 def check_access(facts: Card, model: Classifier, task: Task) -> None:
     """Raise ``BadInput`` where attack, model and task do not fit together."""
     if task.goal.targets is not None and not facts.targeted:
+        if facts.inputs is not None:
+            raise BadInput(
+                f"{facts.name} with these weights has no targeted form; leave targets out, or "
+                "train a generator for the target"
+            )
         raise BadInput(f"{facts.name} has no targeted form; leave targets out")
     if task.allowed is not None and not facts.masked:
         raise BadInput(f"{facts.name} cannot keep to a mask; leave it out")

@@ -243,6 +243,24 @@ def test_k_keeps_the_pixels_of_the_largest_change(
         assert one[chosen].min() >= one[~chosen].max()
 
 
+def test_an_8_bit_image_stays_one(model: Classifier, images: Tensor, tmp_path: Path) -> None:
+    images = (images * 255).round() / 255
+    result = run(EGSTSSA(weights=untrained(card_for(model), tmp_path)), model, images)
+    levels = result.adversarial * 255
+    assert result.l0_pixels.min() > 0
+    assert torch.allclose(levels, levels.round(), atol=1e-4)
+
+
+def test_an_image_that_is_refused_its_pass_stays_clean(
+    model: Classifier, images: Tensor, tmp_path: Path
+) -> None:
+    attack = EGSTSSA(weights=untrained(card_for(model), tmp_path))
+    for limit in ({"max_forwards": 0}, {"max_backwards": 0}):
+        result = run(attack, model, images, **limit)
+        assert torch.equal(result.adversarial, images)
+        assert not result.success.any()
+
+
 def test_an_image_has_the_same_result_in_any_batch(
     model: Classifier, images: Tensor, tmp_path: Path
 ) -> None:
@@ -286,7 +304,7 @@ def test_another_network_another_size_and_another_target_are_refused(
         run_attack(attack, other, images, labels)
     with pytest.raises(BadInput, match="takes images of 2 x 12 x 13, got 2 x 12 x 12"):
         run_attack(attack, model, images[..., :12], labels)
-    with pytest.raises(BadInput, match="has no targeted form"):
+    with pytest.raises(BadInput, match=r"with these weights has no targeted form; .* train a"):
         run_attack(attack, model, images, labels, targets=(labels + 1) % 3)
     aimed = EGSTSSA(weights=untrained(card_for(model, target=0), tmp_path / "two"))
     for targets in (None, torch.where(labels == 1, 2, 1)):

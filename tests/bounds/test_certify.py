@@ -417,6 +417,41 @@ def test_limits_leave_true_bounds() -> None:
         assert "undecided" in short.words
 
 
+def dead_network(pixels: int) -> nn.Sequential:
+    """No pixel matters: class 0 leads by one logit."""
+    net = nn.Sequential(nn.Flatten(), nn.Linear(pixels, 3), nn.ReLU(), nn.Linear(3, 2))
+    for parameter in net.parameters():
+        parameter.data.zero_()
+    net.get_parameter("3.bias").data[0] = 1.0
+    return net
+
+
+def test_more_changes_than_the_limit_of_subproblems_allows_are_not_tried() -> None:
+    image, label = torch.rand(1, 1, 16, 16), torch.tensor([0])
+    found = certify(dead_network(256), image, label, t=60, nodes=1000)
+    assert found.lower.tolist() == [4.0]  # 16, 136 and 816 sub-problems, and 3876 for four changes
+    assert found.words == ("undecided",)
+    assert found.nodes.tolist() == [16 + 136 + 816]
+
+
+def test_tiles_that_nothing_may_change_take_no_subproblems() -> None:
+    image, label = torch.rand(1, 1, 16, 16), torch.tensor([0])
+    allowed = torch.zeros_like(image, dtype=torch.bool)
+    allowed[..., :4, :4] = True
+    found = certify(dead_network(256), image, label, t=30, allowed=allowed, nodes=1)
+    assert found.lower.tolist() == [torch.inf]  # sixteen pixels may change, and do not matter
+    assert found.nodes.tolist() == [16]
+
+
+def test_batches_for_a_dead_network_fit_into_memory() -> None:
+    images = torch.rand(1, 1, 16, 16)
+    layers = AffineLayers.of(read_network(Classifier(dead_network(256)), images), CPU)
+    goal, everywhere = Goal(torch.tensor([0])), torch.ones_like(images, dtype=torch.bool)
+    bounds = RivalBounds(layers, tiles_of(images, "pixels", 16), images, goal, everywhere)
+    values = 4 * 16  # of each sub-problem: units of four slots
+    assert bounds.batch_size(4, 1 << 20) * values * 8 <= 1 << 20
+
+
 def test_an_attack_gives_upper_bounds() -> None:
     model = small_cnn(3)
     images = small_images(5, (1, 6, 5), seed=3)

@@ -194,6 +194,23 @@ def test_a_time_limit_that_ends_a_proof_midway_gives_true_bounds(
     assert not proof.proved.any()
 
 
+def test_the_slack_holds_for_every_rival() -> None:
+    """The first rival has large weights and cannot win; the second nearly wins with one element."""
+    net = small_network(3, 3)
+    with torch.no_grad():
+        weight = torch.tensor([[0.0] * 3, [1000.0] * 3, [1.0, 0.5, 0.0]])
+        net.get_parameter("1.weight").copy_(weight)
+        net.get_parameter("1.bias").copy_(torch.tensor([1.0001, -1e4, 0.0]))
+    images = torch.zeros(1, 1, 1, 3)
+    proof = prove(failed(net, images, torch.tensor([0])), net)
+    assert proof.lower.item() == proof.upper.item() == 2
+    images[..., 0] = 1.0
+    logits = net(images)[0].double()
+    missed = (logits[0] - logits[2]).item()
+    assert 5e-5 < missed < 2e-4
+    assert 0 < proof.slack.item() <= missed
+
+
 def test_the_units_of_a_bound_are_rounded_up_with_care() -> None:
     assert program._round_up(2.5) == 3
     assert program._round_up(3.0000001) == 3  # rounding of the solver, not a fourth unit

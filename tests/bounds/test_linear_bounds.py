@@ -1,5 +1,7 @@
 """Bounds hold for every image of the ball, and are exact where they are said to be."""
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 import torch
@@ -86,6 +88,46 @@ def test_tightened_bounds_hold_for_every_solution(seed: int) -> None:
             assert (values <= bounds.high + 1e-7).all()
         moved = (solutions != ball.image).any(axis=0)
         assert set(np.flatnonzero(moved)) <= set(tight[0].free)
+
+
+def corners(ball: Ball) -> Floats:
+    """All images that change at most two elements, each to an end of the box."""
+    found = [ball.image]
+    for pair in combinations(range(len(ball.image)), 2):
+        for ends in product((ball.low, ball.high), repeat=2):
+            found.append(ball.image.copy())
+            for element, end in zip(pair, ends, strict=True):
+                found[-1][element] += end[element]
+    return np.array(found)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("share", [1.0, 0.999, 0.9])
+def test_tightened_bounds_of_a_linear_network_just_leave_its_solutions(
+    seed: int, share: float
+) -> None:
+    """Every ReLU is on or off, so no bound is loose, and the best image is at a corner."""
+    network, ball = network_and_ball(seed, 2, 1)
+    first, last = network.maps[0], network.maps[-1]
+    switch = np.where(np.arange(6) % 3 == 0, -100.0, 100.0)
+    network = ReluNetwork((AffineMap(first.weight, first.bias + switch), last_of(last)), "linear")
+    images = corners(ball)
+    margin = network.logits(images)[:, 0]
+    slack = -np.quantile(margin, share)
+    solutions = images[margin >= -slack]
+    tight = tighten(network, ball, hidden_ranges(network, ball), network.maps[-1], slack)
+    assert tight is not None
+    values, bounds = hidden_values(network, solutions)[0], tight[1][0]
+    assert (values >= bounds.low).all()
+    assert (values <= bounds.high).all()
+    assert set(np.flatnonzero((solutions != ball.image).any(axis=0))) <= set(tight[0].free)
+    beyond = -margin.max() - 1e-4
+    assert tighten(network, ball, hidden_ranges(network, ball), network.maps[-1], beyond) is None
+
+
+def last_of(last: AffineMap) -> AffineMap:
+    """One function of six hidden values."""
+    return AffineMap(np.resize(last.weight, (1, 6)), last.bias[:1])
 
 
 def test_tightening_rules_out_what_no_image_of_the_ball_reaches() -> None:

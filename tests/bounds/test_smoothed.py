@@ -1,5 +1,6 @@
 """Smoothed certificates: the radius is that of all subsets, and claims are right often enough."""
 
+import sys
 from fractions import Fraction
 from itertools import combinations, product
 from typing import Any
@@ -10,7 +11,7 @@ from scipy.stats import binomtest
 from torch import Tensor
 
 from bounds.voting_networks import SeesLight, as_model, linear_votes
-from pinprick import BadInput, Classifier, Streams, certify_smoothed
+from pinprick import BadInput, Classifier, MissingExtra, Streams, certify_smoothed
 from pinprick.bounds.smoothed import draw_pixels, lower_limit, missed, radius_of
 from pinprick.zoo.card import Ablation
 from pinprick.zoo.voting import VotingNetwork, encode
@@ -226,3 +227,9 @@ def test_a_model_that_does_not_vote_is_refused() -> None:
     model = Classifier(lambda images: images.flatten(1)[:, :3], name="plain")
     with pytest.raises(BadInput, match="plain does not vote over few pixels"):
         certify_smoothed(model, IMAGES, torch.zeros(4, dtype=torch.int64))
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    with pytest.raises(MissingExtra, match=r"package scipy; .* pip install 'pinprick\[bounds\]'"):
+        lower_limit(3, 4, 0.1)

@@ -1,8 +1,10 @@
 """``pinprick prove RESULT`` says how few changes would have done."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +12,8 @@ from PIL import Image
 
 from cli.conftest import Run
 from pinprick import load_model, load_result, save_result
+from pinprick.bounds.exact import prove
+from pinprick.bounds.proof import Proof
 
 MODEL = ("--model", "cli_test_models:colours")
 SAVED = Path("found.safetensors")
@@ -53,6 +57,29 @@ def test_a_better_image_is_found_and_saved(run: Run, saved: Path) -> None:
     better = load_result("better.safetensors")
     assert better.needed_pixels.item() == image["upper"]
     assert better.attack["improved_by"] == "prove"
+
+
+def test_lines_that_the_solver_prints_are_not_on_stdout(
+    run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HiGHS prints to the file descriptor, which the tests see as a file."""
+    read = Path("stdout.txt")
+
+    def chatty(*given: Any, **named: Any) -> Proof:
+        os.write(1, b"transformNewIntegerFeasibleSolution")
+        return prove(*given, **named)
+
+    monkeypatch.setattr("pinprick.jobs.prove.prove", chatty)
+    own = os.dup(1)
+    with read.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        try:
+            status = run("prove", saved, "--json").status
+        finally:
+            os.dup2(own, 1)
+            os.close(own)
+    assert status == 0
+    assert read.read_text() == ""
 
 
 def test_elements_can_be_counted_instead(run: Run, saved: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from pinprick import BadInput, UnknownName, load_model, run_attack
 from pinprick.attacks.egs_tssa import EGSTSSA
@@ -34,6 +35,7 @@ QUICK: dict[str, Any] = {
     "watch_images": 40,
     "exam_images": 40,
 }
+R4 = range(0, 28, 4)
 
 
 @pytest.fixture
@@ -105,6 +107,57 @@ def test_the_first_stage_has_no_sparsity_loss_and_in_the_second_its_weight_follo
     assert 1e-4 < second.train_pixels < 1
     assert (second.sparsity > trainer.plan.sparsity) == rises
     assert "stage 2: loss" in str(second)
+
+
+def blocks_by_definition(model: Classifier, layer: str, images: Tensor) -> Tensor:
+    """29 of the 49 blocks of 4 x 4 pixels, those with the largest norm of the weighted map."""
+    found: list[Tensor] = []
+    assert isinstance(model.net, nn.Module)
+    handle = model.net.get_submodule(layer).register_forward_hook(lambda *at: found.append(at[2]))
+    logits = model(images.requires_grad_())
+    handle.remove()
+    (gradient,) = torch.autograd.grad(logits.sum(), found)
+    plane = (gradient.mean(dim=(2, 3), keepdim=True) * found[0]).sum(dim=1, keepdim=True)
+    large = F.interpolate(plane, (28, 28), mode="bilinear", antialias=True).detach()
+    mask = torch.zeros(len(images), 1, 28, 28, dtype=torch.bool)
+    for row in range(len(images)):
+        cut = {(i, j): large[row, 0, i : i + 4, j : j + 4] for i in R4 for j in R4}
+        for i, j in sorted(cut, key=lambda at: -cut[at].norm().item())[:29]:
+            mask[row, 0, i : i + 4, j : j + 4] = True
+    return mask
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+@pytest.mark.parametrize("target", [None, 3])
+def test_the_loss_of_a_step_is_its_definition_with_block_masks_in_both_stages(
+    model: Classifier, few: Material, stage: int, target: int | None
+) -> None:
+    weights = {"dense_binary": 2e-4, "sparse_binary": 3e-4, "sparsity": 5e-4, "confidence": 1.5}
+    job = job_for(model, few, residual_blocks=0, target=target, **weights)
+    trainer = job.trainer("cpu")
+    batch = next(iter(trainer.feed.batches(0, 0, 30, 28)))
+    with model.frozen():
+        blocks = blocks_by_definition(model, trainer.card.layer, batch.images.clone())
+        values, rho = trainer.generator.train()(batch.images)
+        draw = batch.rng.uniform(1, 28, 28, step=0, use="quantise")
+        binary = ((rho >= 0.5) & blocks).float()
+        mask = torch.where(draw < 0.5, binary, rho)
+        clean = model(batch.images).argmax(dim=1)
+        logits = model((batch.images + values * mask).clamp(0, 1))
+        loss, share = trainer._step(batch, stage)
+    wanted = torch.zeros(())
+    for row in range(30):
+        own = int(clean[row]) if target is None else target
+        rest = torch.cat((logits[row, :own], logits[row, own + 1 :])).max()
+        margin = logits[row, own] - rest if target is None else rest - logits[row, own]
+        wanted = wanted + margin.clamp(min=-1.5)
+    scale = 224**2 / 28**2
+    wanted = wanted + scale * (2e-4 if stage == 1 else 3e-4) * ((binary - rho) ** 2).sum()
+    if stage == 2:
+        wanted = wanted + scale * 5e-4 * mask.sum()
+    assert not blocks.all()
+    assert loss.item() == pytest.approx(wanted.item(), rel=1e-4)
+    assert share.item() == pytest.approx(binary.mean().item())
 
 
 def test_of_the_epochs_with_the_wanted_share_the_one_that_fools_most_is_kept(
@@ -217,16 +270,21 @@ def test_a_finished_training_is_not_repeated_and_another_is_refused(
             finished_generator(other, tmp_path)
 
 
-def test_a_checkpoint_of_another_model_is_refused(
+def test_a_checkpoint_of_another_model_size_target_or_data_is_refused(
     model: Classifier, few: Material, tmp_path: Path
 ) -> None:
     job = job_for(model, few)
     stopped = train_generator_epochs(job, job.trainer("cpu"), tmp_path)
     next(stopped)
     stopped.close()  # type: ignore[attr-defined]
-    other = job_for(renamed("pinprick:mnist_cnn_pgd_at"), few)
-    with pytest.raises(BadInput, match=r"is of a training with other settings \(model"):
-        next(train_generator_epochs(other, other.trainer("cpu"), tmp_path))
+    for other, reason in (
+        (job_for(renamed("pinprick:mnist_cnn_pgd_at"), few), "model"),
+        (job_for(model, few, base=4), "base 2 there, 4 here"),
+        (job_for(model, few, target=3), "target None there, 3 here"),
+        (job_for(model, Material("fewer", few.train[:90], few.test)), "data"),
+    ):
+        with pytest.raises(BadInput, match=rf"a training with other settings \({reason}"):
+            next(train_generator_epochs(other, other.trainer("cpu"), tmp_path))
 
 
 def test_a_folder_with_other_files_is_refused(
@@ -329,6 +387,8 @@ def test_the_job_trains_by_name_and_says_when_it_is_done(few: Material, tmp_path
         ({"store": "int8"}, "float32 or float16"),
         ({"target": "eleven"}, "eleven"),
         ({"target": "10"}, "10"),
+        ({"model": "pinprick:cifar10_resnet20"}, "28 x 28, but .*resnet20 takes 32 x 32"),
+        ({"model": "pinprick:fashion_cnn"}, "labels of digits cannot go by name"),
     ],
 )
 def test_the_job_refuses_what_it_cannot_train(

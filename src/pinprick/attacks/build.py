@@ -1,7 +1,8 @@
 """Attacks as plain data and back: ``build(describe(attack)) == attack``.
 
 Plain data is what JSON and TOML hold: ``{"name": "pgd", "eps": 0.03, "steps": 20}``. Values may
-also come as text from the shell ("8/255", "none", "true", "5,10"). An attack held by another nests.
+also come as text from the shell ("8/255", "none", "true", "5,10"). An attack held by another nests;
+as text it is its name, or JSON.
 ``preset`` names a preset, if there are any; settings given beside it override the preset's. An
 attack outside this package goes by ``package.module:Class`` or ``file.py:Class``, and building it
 runs that code.
@@ -14,6 +15,7 @@ from typing import Any, cast
 from pinprick.attacks import find_attack
 from pinprick.attacks.card import Attack
 from pinprick.errors import BadInput, UnknownName
+from pinprick.json_text import read_json
 from pinprick.metrics.unit import Unit, check_unit
 from pinprick.settings import Settings, read_value, types_of
 
@@ -66,6 +68,8 @@ def _preset(cls: type[Attack], name: Any) -> Mapping[str, Any]:
 
 
 def _read_attack(value: Any, what: str) -> Attack:
+    if isinstance(value, str) and value.startswith("{"):
+        value = read_json(value, what)
     if not isinstance(value, (str, Mapping)):
         raise BadInput(f"{what} must be an attack, by name or as a mapping, got {value!r}")
     return build(value)

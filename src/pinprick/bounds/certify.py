@@ -18,7 +18,12 @@ from pinprick.bounds.affine_layers import AffineLayers
 from pinprick.bounds.proof import Judge, Proof, status_of, wrong_claims
 from pinprick.bounds.read_network import read_network
 from pinprick.bounds.rival_bounds import RivalBounds
-from pinprick.bounds.subproblems import SubProblems, all_subproblems, split
+from pinprick.bounds.subproblems import (
+    SubProblems,
+    all_subproblems,
+    most_subproblems,
+    split,
+)
 from pinprick.bounds.tiles import make_tiles
 from pinprick.errors import BadInput
 from pinprick.intake import Task, check_whole, take_in
@@ -221,7 +226,8 @@ class _Search:
         asked = (self.lower == changes) & (self.upper >= changes) & (self._margin > self._slack)
         self.lower[asked & (self._free_units < changes)] = torch.inf
         waiting = asked & (self.upper > changes) & (self._free_units >= changes)
-        queue = self._hardest_first(waiting)
+        starts = most_subproblems(changes, self._tiles, self._free)
+        queue = [row for row in self._hardest_first(waiting) if starts[row] <= nodes]
         left = set(
             ((self.lower >= changes) & (self.upper >= changes)).nonzero().squeeze(1).tolist()
         )

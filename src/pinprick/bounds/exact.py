@@ -124,7 +124,7 @@ class _Search:
         self._offer(result.adversarial)
         self._floors = [0.0] * len(self._rivals)
         self._open = list(range(len(self._rivals)))
-        self._slack = 0.0
+        self._slack = np.inf  # the smallest of all programs
 
     def proof(self) -> Proof:
         """What can be said about the image."""
@@ -147,7 +147,7 @@ class _Search:
             upper=_one(self._upper),
             status=(status_of(first, lower, self._upper),),
             adversarial=self._best,
-            slack=_one(self._slack),
+            slack=_one(self._slack if self._slack < np.inf else 0.0),
             seconds=_one(time.monotonic() - self._start),
             unit=self._units.unit,
             model=self._network.name,
@@ -179,7 +179,7 @@ class _Search:
         """Raise the floors of the rivals by linear bounds, and close those that cannot win."""
         for rival in list(self._open):
             slack = self._slack_of(rival)
-            self._slack = max(self._slack, slack)
+            self._slack = min(self._slack, slack)
 
             def reaches(budget: int, rival: int = rival, slack: float = slack) -> bool:
                 return bool(self._bounded(budget).tops[rival].min() >= -slack)

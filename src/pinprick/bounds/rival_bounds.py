@@ -145,7 +145,8 @@ class RivalBounds:
         widths = [changes * int(self._tiles.sizes.max()) * self._channels]
         for reach in self._reach:
             widths.append(min(reach.shape[1], changes * int(reach.sum(dim=1).max())))
-        largest = max([1, *(one * two for one, two in pairwise(widths))])
+        rivals = self._rivals.shape[1]
+        largest = max(widths[0] * rivals, *(one * two for one, two in pairwise(widths)), 1)
         return max(1, room // (6 * 8 * largest))
 
     def _planes(self, values: Tensor) -> Tensor:

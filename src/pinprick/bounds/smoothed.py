@@ -198,7 +198,7 @@ def lower_limit(hits: int, draws: int, alpha: float) -> float:
     try:
         from scipy.stats import beta
     except ModuleNotFoundError:
-        raise MissingExtra("a certificate with a probability", "bounds", "scipy") from None
+        raise MissingExtra("a certificate with a probability", "scipy", "bounds") from None
     if hits == 0:
         return 0.0
     return max(0.0, float(beta.ppf(alpha, hits, draws - hits + 1)) - _ROUNDING)

@@ -8,6 +8,7 @@ sub-problem of ``all_subproblems``, and in one of the parts that ``split`` makes
 
 from dataclasses import dataclass, replace
 from itertools import chain, combinations_with_replacement
+from math import comb
 
 import numpy as np
 import torch
@@ -56,12 +57,19 @@ def all_subproblems(
         free: Units that may change per image and tile.
         channels: Values per unit.
     """
-    choices = combinations_with_replacement(tiles.starts.tolist(), changes)
+    starts = tiles.starts[free[image, tiles.starts] > 0]
+    choices = combinations_with_replacement(starts.tolist(), changes)
     chosen = np.fromiter(chain.from_iterable(choices), dtype=np.int64).reshape(-1, changes)
     tile = torch.from_numpy(chosen).to(free.device)
     one = torch.ones((*tile.shape, channels), dtype=torch.float64, device=free.device)
     problems = SubProblems(torch.full_like(tile[:, 0], image), tile, -one, one)
     return problems[(problems.rank < free[image, tile]).all(dim=1)]
+
+
+def most_subproblems(changes: int, tiles: Tiles, free: Int[Tensor, "image tile"]) -> list[int]:
+    """How many sub-problems ``all_subproblems`` gives at most, per image."""
+    starts = (free[:, tiles.starts] > 0).sum(dim=1)
+    return [comb(count + changes - 1, changes) for count in starts.tolist()]
 
 
 def split(

@@ -7,6 +7,7 @@ import typer
 
 from pinprick.cli import options
 from pinprick.cli.console import Console, print_json, print_table
+from pinprick.cli.native_output import native_output_to_stderr
 
 if TYPE_CHECKING:
     from pinprick.jobs.prove import ProveOutcome
@@ -68,17 +69,18 @@ def main(
     """
     from pinprick.jobs.prove import prove_saved
 
-    outcome = prove_saved(
-        result,
-        model=model,
-        unit=unit,
-        mask=mask,
-        limit=limit,
-        seconds=seconds,
-        save=save,
-        trust=trust,
-        progress=Console(quiet=quiet),
-    )
+    with native_output_to_stderr():
+        outcome = prove_saved(
+            result,
+            model=model,
+            unit=unit,
+            mask=mask,
+            limit=limit,
+            seconds=seconds,
+            save=save,
+            trust=trust,
+            progress=Console(quiet=quiet),
+        )
     if json:
         print_json(outcome.plain())
     else:

@@ -6,6 +6,7 @@ from pathlib import Path
 from torch import nn
 
 from pinprick.attacks.egs_tssa.saved_generator import GeneratorCard
+from pinprick.data.match_labels import check_shape
 from pinprick.errors import BadInput, UnknownName
 from pinprick.jobs.device import find_device
 from pinprick.jobs.output import open_out
@@ -76,6 +77,7 @@ def train_generator(
     material = read_material(data, root=root, test=test)
     if material.remark:
         progress.remark(material.remark)
+    _check_fit(material, classifier)
     plan = build_generator_plan(_size(material, classifier), options)
     job = GeneratorJob(plan, classifier, material, target=number, seed=seed, store=kind)
     open_out(out)
@@ -91,6 +93,13 @@ def train_generator(
             show(epoch)
     progress.remark("measuring on held-out images, in 32-bit numbers")
     return finish_generator(job, trainer, out)
+
+
+def _check_fit(material: Material, model: Classifier) -> None:
+    """Raise ``BadInput`` where images or classes are not the model's, before any time is spent."""
+    for part in (material.train, material.test):
+        check_shape(part, model)
+    material.test.for_model(model)
 
 
 def _size(material: Material, model: Classifier) -> tuple[int, int]:
