@@ -1,66 +1,81 @@
 """Pinprick with one part left out.
 
-The parts are taken out of the list of stages from outside, since the attack itself has no settings
-for what is only ever worse. ``plans/ablation.toml`` names these attacks.
+The attack itself has no settings for what is only ever worse. ``plans/ablation.toml`` names these
+attacks.
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
-from unittest.mock import patch
 
-from pinprick.attacks.pinprick import attack
-from pinprick.attacks.pinprick.plan import Stage, stages
-from pinprick.problem import Problem
-from pinprick.types import Images
+from pinprick.attacks.pinprick.attack import Pinprick
+from pinprick.attacks.pinprick.turns import Kind, Plan
+
+WHOLE = Plan()
+AIMED, ANNEAL, REGIONS, SWAP = WHOLE.kinds
 
 
-@dataclass(frozen=True, kw_only=True)
-class _OtherStages(attack.Pinprick):
-    """Pinprick with other stages."""
-
-    change: ClassVar[Callable[[Stage], Stage | None]]
-
-    def __call__(self, problem: Problem) -> Images:
-        def changed(units: int, *, targeted: bool) -> Iterator[Stage]:
-            for stage in stages(units, targeted=targeted):
-                if (other := type(self).change(stage)) is not None:
-                    yield other
-
-        with patch.object(attack, "stages", changed):
-            return super().__call__(problem)
+def _with(*kinds: Kind) -> Plan:
+    return replace(WHOLE, kinds=kinds)
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithoutTrims(_OtherStages):
-    """No stage trims what it found."""
+class WithoutSignedSteps(Pinprick):
+    """The first start opens gates from its first pass on."""
 
-    change = staticmethod(lambda stage: replace(stage, trim=0))
-
-
-@dataclass(frozen=True, kw_only=True)
-class WithoutAnnealing(_OtherStages):
-    """The stages that anneal are left out."""
-
-    change = staticmethod(lambda stage: None if stage.kind == "anneal" else stage)
+    plan: ClassVar[Plan] = replace(WHOLE, dense=0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithoutAims(_OtherStages):
-    """No stage heads for a class of its own, and classes are not ranked."""
+class WithoutTrims(Pinprick):
+    """No start and no anneal is trimmed; the search by swaps stays."""
 
-    change = staticmethod(lambda stage: None if stage.kind == "rank" else replace(stage, aim=None))
-
-
-@dataclass(frozen=True, kw_only=True)
-class WithoutDraws(_OtherStages):
-    """No stage draws its units at random."""
-
-    change = staticmethod(lambda stage: replace(stage, temperature=0.0))
+    plan: ClassVar[Plan] = replace(WHOLE, first_trim=0, trim=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnnealingAlone(_OtherStages):
-    """Annealing and its trims alone."""
+class WithoutAims(Pinprick):
+    """No start heads for a class of its own, and classes are not ranked."""
 
-    change = staticmethod(lambda stage: stage if stage.kind == "anneal" else None)
+    plan: ClassVar[Plan] = replace(WHOLE, rivals=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithoutDraws(Pinprick):
+    """Later starts sort their gates, as the first one does."""
+
+    plan: ClassVar[Plan] = _with(*(replace(kind, temperature=0.0) for kind in WHOLE.kinds))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithoutRegions(Pinprick):
+    """No start favours regions."""
+
+    plan: ClassVar[Plan] = _with(AIMED, ANNEAL, SWAP)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithoutAnnealing(Pinprick):
+    """No turn anneals."""
+
+    plan: ClassVar[Plan] = _with(AIMED, REGIONS, SWAP)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithoutSwaps(Pinprick):
+    """No turn swaps units alone; trims still do."""
+
+    plan: ClassVar[Plan] = _with(AIMED, ANNEAL, REGIONS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnealingAlone(Pinprick):
+    """After the first turn every turn anneals."""
+
+    plan: ClassVar[Plan] = _with(ANNEAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartsAlone(Pinprick):
+    """After the first turn every turn is a start."""
+
+    plan: ClassVar[Plan] = _with(AIMED, REGIONS)

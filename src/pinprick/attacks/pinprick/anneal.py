@@ -10,61 +10,47 @@ One forward and one backward pass per step.
 
 import torch
 
+from pinprick.attacks.pinprick.lockstep import Search
 from pinprick.parts.adam import Adam, falling_rate
 from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid
 from pinprick.parts.choose_units import scaled
 from pinprick.parts.units import Units, smooth_l0_slope
 from pinprick.problem import Problem
-from pinprick.types import Logits, PerImage
 
 _SIGMA = 1e-3  # width of the smooth l0
 _THRESHOLD = 0.3  # at the start
 _PACE = 0.01  # threshold's change, in units of the rate
+_RATE = 0.5  # Adam's learning rate at the start; a tenth of it at the end
 
 
 def anneal(
-    problem: Problem,
-    found: Best,
-    units: Units,
-    steps: int,
-    *,
-    schedule: int,
-    rate: float = 0.5,
-    eight_bit: bool = False,
-) -> None:
-    """Look for images with fewer units around those found, and keep them in ``found``.
+    problem: Problem, units: Units, steps: int, *, found: Best, eight_bit: bool = False
+) -> Search:
+    """Search for images with fewer units around those found; returns the better of both.
 
     Args:
         problem: The images; one that was not found yet starts clean.
-        found: The best image of each so far.
         units: What is counted.
-        steps: Number of steps to take.
-        schedule: Number of steps of the schedule.
-        rate: Adam's learning rate at the start; a tenth of it at the end.
+        steps: Number of passes.
+        found: The best image of each so far.
         eight_bit: Keep to values that an 8-bit image can hold.
     """
-    images, goal = problem.images, problem.goal
-    adv = found.images
-    adam = Adam(adv)
-    threshold = adv.new_full((len(images), 1), _THRESHOLD)
-
-    def hinge(logits: Logits) -> PerImage:
-        return goal.margin(logits).clamp_min(0)
-
+    images = problem.images
+    adv, adam = found.images, Adam(images)
+    threshold = images.new_full((len(images), 1), _THRESHOLD)
     for step in range(steps):
         delta = adv - images
-        logits, grad = problem.logits_and_gradient(adv, hinge)
-        met = goal.met(logits)
-        found.offer(adv, units.count(adv, images), met)
-        if problem.all_refused:
-            break
-        grad = grad + smooth_l0_slope(delta, _SIGMA, units)
+        answer = yield adv
+        found.offer(adv, units.count(adv, images), answer.met)
+        far = answer.grad.masked_fill(answer.met.view(-1, 1, 1, 1), 0)
+        grad = far + smooth_l0_slope(delta, _SIGMA, units)
         grad = scaled(grad if problem.allowed is None else grad * problem.allowed)
-        delta = delta - falling_rate(rate, step, schedule) * adam.step(grad)
+        delta = delta - falling_rate(_RATE, step, steps) * adam.step(grad)
         adv = (images + delta).clamp(0, 1)
         adv = on_grid(adv, images) if eight_bit else adv
-        pace = _PACE * falling_rate(rate, step + 1, schedule)
-        threshold = (threshold + torch.where(met, pace, -pace).unsqueeze(1)).clamp(0, 1)
+        pace = _PACE * falling_rate(_RATE, step + 1, steps)
+        threshold = (threshold + torch.where(answer.met, pace, -pace).unsqueeze(1)).clamp(0, 1)
         weak = units.largest((adv - images).abs()) < threshold
         adv = torch.where(units.spread(weak, images), images, adv)
+    return found

@@ -5,36 +5,38 @@ dense perturbation, counts the open ones with a step function, and bounds what a
 through by the box. Here the gate is taken to its end: an open one pushes its unit to the corner
 of the box, where it has most effect, and the search is over which k gates to open.
 
-**Start** (search.py) opens the k most promising gates of the clean image, fewer while it fools and
-more while it does not. The first start follows whichever class is ahead; later ones aim at one
-rival each, those first that a linear model would reach with the fewest units, since an
-untargeted search ends in the cheapest class only about half of the time.
+Four searches find different sets, and no one is best on all networks.
 
-**Trim** (trim.py) removes units that are not needed, then searches for a solution with one unit
-fewer. In large images many are not needed, for which parts/remove_units.py is better.
+**Start** (start.py) opens the k most promising gates of the clean image, fewer while it fools and
+more while it does not. Later starts are drawn at random. They aim at one rival class each, those
+first that a linear model would reach with the fewest units, or favour some regions of the image.
 
 **Anneal** (anneal.py) goes from the best image through dense images and values inside the box,
 which escapes corners where gradients vanish.
 
-    start, trim, anneal, trim;  then rounds of: start, trim, start, trim, anneal, trim
+**Trim** (trim.py) removes units that are not needed, then swaps units to need one fewer. It ends
+each start and each anneal, and is a search of its own.
 
-A target, or a large image, takes longer starts first, of which some resume the one before
-(plan.py). An image that a start has not fooled takes signed steps through the box instead of a
-trim, and is annealed from there.
+The first turn of each image is a start that begins with signed steps. From then on the search goes
+next that failed least often in a row on this image (turns.py), for a number of passes that grows
+with the square root of the units that are known to suffice. So the same rule serves small and
+large images, with and without a target.
 
-Every pass is at most one forward and one backward pass. Every stage has a fixed length, and the
-budget only cuts the list short: a smaller one is a prefix of a larger one. An image that needs a
-single unit, or at most ``stop_at``, leaves between stages. Forward passes beyond the backward ones
-go to a search by scores alone at the end (score_search.py).
+All images share one call of the model per pass, whatever their turns are (lockstep.py). Every pass
+is at most one forward and one backward pass. The length of a turn does not depend on the budget: a
+smaller one is a prefix of a larger one. An image that needs a single unit, or at most ``stop_at``,
+is not queried after the slot of passes in which that was found. Forward passes beyond the backward
+ones go to a search by scores alone at the end (score_search.py).
 """
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from pinprick.attacks.card import Attack, Card
-from pinprick.attacks.pinprick.plan import stages
+from pinprick.attacks.pinprick.lockstep import take_passes
 from pinprick.attacks.pinprick.score_search import ScoreSearch
-from pinprick.attacks.pinprick.search import Search
+from pinprick.attacks.pinprick.turns import SLOT, Plan, Turns
+from pinprick.parts.best import Best
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.settings import setting
@@ -56,7 +58,7 @@ class Pinprick(Attack):
         unit: What is counted: "elements" (channel values) or "pixels" (all channels of a pixel).
         values: "free", or "8bit" to change values only to ones an 8-bit image can hold, so that
             the saved PNG is the attack.
-        stop_at: Stop an image once it needs at most this many units; checked between stages.
+        stop_at: Stop an image once it needs at most this many units; checked every 20 passes.
     """
 
     card: ClassVar[Card] = Card(
@@ -70,8 +72,9 @@ class Pinprick(Attack):
         masked=True,
         random=True,
         paper="",
-        revision=6,
+        revision=7,
     )
+    plan: ClassVar[Plan] = Plan()
 
     effort: Literal["fast", "balanced", "thorough"] = "balanced"
     max_forwards: int | None = setting(None, least=2, hint="a single try takes 2 passes")
@@ -103,20 +106,21 @@ class Pinprick(Attack):
         )
 
     def __call__(self, problem: Problem) -> Images:
-        units = Units(self.unit)
-        search = Search(problem, units, eight_bit=self.values == "8bit")
-        left = self.passes
-        for number, stage in enumerate(
-            stages(search.number, targeted=problem.goal.targets is not None)
-        ):
-            rows = (search.best.cost > max(1, self.stop_at or 1)).nonzero().squeeze(1)
-            if not left or not len(rows) or (problem.may_refuse and problem.refused[rows].all()):
-                break
-            steps = min(stage.steps, left)
-            trims = min(stage.trim, left - steps)
-            left -= steps + trims
-            search.run(rows, stage, steps, trims, number)
+        units, enough = Units(self.unit), max(1, self.stop_at or 1)
+        best = Best(problem.images)
+        turns = Turns(problem, best, units, self.plan, eight_bit=self.values == "8bit")
+        running, done = [turns.first()], 0
+        while running and done < self.passes and not problem.all_refused:
+            passes = min(SLOT, self.passes - done)
+            take_passes(problem, best, units, running, passes, enough)
+            done += passes
+            rows = turns.learn([turn for turn in running if turn.candidates is None])
+            rows = rows[best.cost[rows] > enough]
+            if done == self.plan.first:
+                done += turns.rank_rivals(rows, self.passes - done)
+            running = [turn for turn in running if turn.candidates is not None]
+            running += turns.next(rows, done)
         if self.further_forwards:
-            by_scores = ScoreSearch(problem, search.best, units, stop_at=max(1, self.stop_at or 1))
+            by_scores = ScoreSearch(problem, best, units, stop_at=enough)
             by_scores.run(self.further_forwards)
-        return search.best.images
+        return best.images
