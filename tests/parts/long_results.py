@@ -1,20 +1,17 @@
 """Adversarial images that change more than they need to, for what shortens them."""
 
 from collections.abc import Callable
-from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from pinprick import Classifier, Goal, Problem, Streams
-from pinprick.attacks.pinprick.trim import Trimmer
 from pinprick.oracle import exact_images, exact_linear
 from pinprick.parts.best import Best
 from pinprick.parts.remove_units import UnitRemoval
 from pinprick.parts.units import Units
 
 SHAPE = (3, 6, 5)
-Work = TypeVar("Work", UnitRemoval, Trimmer)
 
 
 def problem_of(model: Classifier, images: Tensor, goal: Goal, *, gradients: bool = True) -> Problem:
@@ -70,7 +67,7 @@ def tied_case() -> tuple[Problem, Tensor]:
     return problem, torch.where((order < torch.tensor([[90], [250]])).view_as(images), edge, images)
 
 
-def cut_on_the_way(whole: Work, other: Work, rows: Tensor) -> Work:
+def cut_on_the_way(whole: UnitRemoval, other: UnitRemoval, rows: Tensor) -> UnitRemoval:
     """``other`` after some steps, some of its images: it must find what ``whole`` does."""
     for _ in range(6):
         whole.step()

@@ -4,6 +4,7 @@ from typing import Literal
 
 import pytest
 import torch
+from drive_search import answer, drive
 from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams
@@ -21,6 +22,12 @@ def problem_of(
         return Problem(model, images, Goal(labels), rng, allowed=allowed)
 
 
+def run(
+    problem: Problem, found: Best, units: Units, steps: int, *, eight_bit: bool = False
+) -> None:
+    drive(problem, anneal(problem, units, steps, found=found, eight_bit=eight_bit))
+
+
 def guesses(model: Classifier, images: Tensor) -> Tensor:
     with torch.no_grad():
         return model(images).argmax(dim=1)
@@ -33,11 +40,11 @@ def test_never_makes_worse_what_it_was_given(
     units = Units(unit)
     problem = problem_of(curved, images, curved_labels)
     found = Best(images)
-    anneal(problem, found, units, 40, schedule=40)  # from the clean image
+    run(problem, found, units, 40)  # from the clean image
     assert found.cost.isfinite().all()
     for _ in range(3):
         before, cost = found.images, found.cost
-        anneal(problem, found, units, 15, schedule=40)
+        run(problem, found, units, 15)
         assert (found.cost <= cost).all()
         kept = found.cost == cost
         assert torch.equal(found.images[kept], before[kept])
@@ -47,16 +54,29 @@ def test_never_makes_worse_what_it_was_given(
     assert problem.tally.backwards.tolist() == [85] * 6
 
 
-def test_fewer_steps_are_a_prefix(
+def test_each_pass_may_only_save_units(
     curved: Classifier, images: Tensor, curved_labels: Tensor
 ) -> None:
-    last = torch.full((6,), torch.inf)
-    for steps in (5, 12, 25, 40):
-        found = Best(images)
-        problem = problem_of(curved, images, curved_labels)
-        anneal(problem, found, Units("elements"), steps, schedule=40)
-        assert (found.cost <= last).all()
-        last = found.cost
+    problem, found = problem_of(curved, images, curved_labels), Best(images)
+    search = anneal(problem, Units("elements"), 40, found=found)
+    adv, counts = next(search), []
+    for _ in range(39):
+        adv = search.send(answer(problem, adv))
+        counts.append(found.cost)
+    needed = torch.stack(counts)
+    assert (needed[1:] <= needed[:-1]).all()
+    assert (needed[-1] < needed[4]).any()
+
+
+def test_it_goes_on_from_what_was_found(
+    curved: Classifier, images: Tensor, curved_labels: Tensor
+) -> None:
+    problem, found = problem_of(curved, images, curved_labels), Best(images)
+    run(problem, found, Units("elements"), 40)
+    before = found.images
+    _, candidates = drive(problem, anneal(problem, Units("elements"), 3, found=found))
+    assert torch.equal(candidates[0], before)
+    assert len(candidates) == 3
 
 
 def test_changes_only_what_it_may(
@@ -65,7 +85,7 @@ def test_changes_only_what_it_may(
     allowed = exact_images(6, (3, 6, 5), seed=3) > 0.4
     for unit in (Units("elements"), Units("pixels")):
         found = Best(images)
-        anneal(problem_of(curved, images, curved_labels, allowed), found, unit, 40, schedule=40)
+        run(problem_of(curved, images, curved_labels, allowed), found, unit, 40)
         assert found.cost.isfinite().any()
         assert not ((found.images != images) & ~allowed).any()
 
@@ -77,11 +97,11 @@ def test_values_keep_to_the_grid(
     images = (images * 255).round() / 255
     labels = guesses(curved, images)
     found = Best(images)
-    anneal(problem_of(curved, images, labels), found, Units(unit), 40, schedule=40, eight_bit=True)
+    run(problem_of(curved, images, labels), found, Units(unit), 40, eight_bit=True)
     assert found.cost.isfinite().any()
     assert torch.equal((found.images * 255).round() / 255, found.images)
     free = Best(images)
-    anneal(problem_of(curved, images, labels), free, Units(unit), 40, schedule=40)
+    run(problem_of(curved, images, labels), free, Units(unit), 40)
     assert not torch.equal((free.images * 255).round() / 255, free.images)
 
 
@@ -96,7 +116,7 @@ def test_a_value_off_the_grid_by_rounding_alone_counts_as_unchanged(curved: Clas
     labels = guesses(single, images)
     problem = problem_of(single, images, labels, allowed)
     found = Best(images)
-    anneal(problem, found, Units("pixels"), 40, schedule=40, eight_bit=True)
+    run(problem, found, Units("pixels"), 40, eight_bit=True)
     assert found.cost.isfinite().any()
     assert torch.equal(found.images[:, 1], images[:, 1])
     moved = (found.images - images).abs()
