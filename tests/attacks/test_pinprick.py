@@ -516,25 +516,30 @@ def black(count: int) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("model", "setting"),
-    [(crowded, {"favour": 1.0}), (scattered, {"temperature": 0.6})],
+    ("model", "favour", "temperature"),
+    [(crowded, 1.0, 0.0), (scattered, 0.0, 0.6)],
     ids=["regions", "draws"],
 )
 def test_a_start_that_does_not_sort_finds_elements_that_do_more_together(
-    model: Any, setting: dict[str, float]
+    model: Any, favour: float, temperature: float
 ) -> None:
     images, labels = black(64)
     problem = problem_of(Classifier(model), images, Goal(labels), 90)
-
-    def needed(**settings: float) -> Tensor:
-        known = torch.full((64,), 34.0)
+    needed = []
+    for share in (0, 1):
         search = start(
-            problem, Units("elements"), 45, known=known, memory=0.8, use="test", **settings
+            problem,
+            Units("elements"),
+            45,
+            known=torch.full((64,), 34.0),
+            memory=0.8,
+            favour=share * favour,
+            temperature=share * temperature,
+            use="test",
         )
-        return drive(problem, search).found.cost
-
-    assert (needed() == 34).all()  # the most promising ones, outside
-    assert (needed(**setting) < 10).any()
+        needed.append(drive(problem, search).found.cost)
+    assert (needed[0] == 34).all()  # the most promising ones, outside
+    assert (needed[1] < 10).any()
 
 
 def test_signed_steps_find_elements_that_do_more_together(
@@ -551,7 +556,8 @@ def test_signed_steps_find_elements_that_do_more_together(
 
 def wavy(images: Tensor) -> Tensor:
     """Four classes whose scores rise and fall with each value; computed row by row."""
-    weights = exact_images(4, tuple(images.shape[1:]), seed=9).flatten(1) - 0.5
+    _, channels, height, width = images.shape
+    weights = exact_images(4, (channels, height, width), seed=9).flatten(1) - 0.5
     waves = (9 * images.flatten(1)).sin().unsqueeze(1)
     return 8 * (waves * weights).sum(dim=2)
 
@@ -582,11 +588,11 @@ def test_each_part_saves_elements_on_a_robust_network_with_a_target(
     model, images = load_model("pinprick:mnist_cnn_pgd_at"), load_data("fashion_sample").images()
     images = images[:24]
     labels, attack = guesses(model, images), Pinprick(max_forwards=300)
-    goal = {"targets": (labels + 1) % 10}
-    found = run_attack(attack, model, images, labels, **goal).needed_elements.mean()
+    targets = (labels + 1) % 10
+    found = run_attack(attack, model, images, labels, targets=targets)
     monkeypatch.setattr(Pinprick, "plan", WITHOUT[part])
-    without = run_attack(attack, model, images, labels, **goal).needed_elements.mean()
-    assert without >= more * found
+    without = run_attack(attack, model, images, labels, targets=targets)
+    assert without.needed_elements.mean() >= more * found.needed_elements.mean()
 
 
 # Values
