@@ -2,7 +2,8 @@
 
 import runpy
 import tomllib
-from itertools import islice
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,10 @@ import pyarrow as pa
 import pytest
 
 from bench.cells import CELL, ORIGIN, cell_with
-from pinprick.attacks import ATTACKS
+from pinprick.attacks import ATTACKS, Pinprick
 from pinprick.attacks.build import build
-from pinprick.attacks.pinprick import attack as pinprick
-from pinprick.attacks.pinprick.plan import Stage, stages
+from pinprick.attacks.pinprick.turns import Kind, Plan
 from pinprick.bench.store import Store
-from pinprick.problem import Problem
 from pinprick.zoo import shipped
 
 ROOT = Path(__file__).parents[2]
@@ -161,30 +160,46 @@ def test_images_with_an_error_do_not_count(compare: Any) -> None:
     assert row["ours"]["mean"] == 4
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("WithoutTrims", lambda stage: stage.trim == 0),
-        ("WithoutAnnealing", lambda stage: stage.kind != "anneal"),
-        ("WithoutAims", lambda stage: stage.kind != "rank" and stage.aim is None),
-        ("WithoutDraws", lambda stage: stage.temperature == 0),
-        ("AnnealingAlone", lambda stage: stage.kind == "anneal"),
-    ],
-)
-def test_an_ablation_leaves_out_one_part(
-    monkeypatch: pytest.MonkeyPatch, name: str, expected: Any
-) -> None:
-    seen: list[Stage] = []
+def kinds_of(keep: Callable[[Kind], bool]) -> dict[str, Any]:
+    return {"kinds": tuple(kind for kind in Plan().kinds if keep(kind))}
 
-    def record(self: pinprick.Pinprick, problem: Problem) -> None:
-        seen.extend(islice(vars(pinprick)["stages"](100, targeted=False), 12))
 
-    whole = list(islice(stages(100, targeted=False), 12))
-    monkeypatch.setattr(pinprick.Pinprick, "__call__", record)
-    build(f"{ROOT}/plans/ablation.py:{name}")(None)  # type: ignore[arg-type]
-    assert all(map(expected, seen))
-    assert not all(map(expected, whole))
-    assert vars(pinprick)["stages"] is stages
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "WithoutSignedSteps": {"dense": 0},
+    "WithoutTrims": {"first_trim": 0, "trim": 0.0},
+    "WithoutAims": {"rivals": 0},
+    "WithoutDraws": {"kinds": tuple(replace(kind, temperature=0.0) for kind in Plan().kinds)},
+    "WithoutRegions": kinds_of(lambda kind: not kind.favour),
+    "WithoutAnnealing": kinds_of(lambda kind: kind.search != "anneal"),
+    "WithoutSwaps": kinds_of(lambda kind: kind.search != "swap"),
+    "AnnealingAlone": kinds_of(lambda kind: kind.search == "anneal"),
+    "StartsAlone": kinds_of(lambda kind: kind.search == "start"),
+}
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+def test_an_ablation_leaves_out_one_part(name: str) -> None:
+    attack = build(f"{ROOT}/plans/ablation.py:{name}")
+    assert isinstance(attack, Pinprick)
+    assert attack.plan == replace(Plan(), **ABLATIONS[name])
+    assert attack.plan != Plan()
+    assert Pinprick.plan == Plan()
+
+
+def test_the_plan_of_ablations_names_each_of_them_beside_the_whole_attack() -> None:
+    classes = runpy.run_path(str(ROOT / "plans/ablation.py"))
+    made = {
+        name
+        for name, value in classes.items()
+        if isinstance(value, type) and issubclass(value, Pinprick) and value is not Pinprick
+    }
+    assert made == set(ABLATIONS)
+    plan = tomllib.loads((ROOT / "plans/ablation.toml").read_text(encoding="utf-8"))
+    for product in plan["product"]:
+        names = [attack["name"] for attack in product["attacks"]]
+        assert sorted(names) == sorted(
+            ["pinprick", *(f"plans/ablation.py:{name}" for name in made)]
+        )
 
 
 def test_every_sparse_attack_is_on_the_leaderboard() -> None:
