@@ -19,7 +19,7 @@ QUICK: dict[str, dict[str, Any]] = {  # cheaper settings, only where the default
     "hopskipjump": {"queries": 150, "samples": 10, "tries": 20},
     "gse": {"steps": 15, "searches": 4, "freeze_after": 6, "step_size": 0.05, "mu": 0.1},
     "homotopy": {"rounds": 12, "steps": 6},
-    "pinprick": {"max_forwards": 60},
+    "pinprick": {"max_forwards": 130},
     "pixle": {"rounds": 10, "tries": 4, "least_side": 1, "most_side": 3},
     "pointwise": {"tries": 40},
     "sa_moo": {"k": 5, "queries": 60},
@@ -171,7 +171,7 @@ VARIANTS: dict[str, dict[str, Any]] = {  # settings that lead another way throug
         "gamma": 4.0,
         "tries": 20,
     },
-    "pinprick in pixels": {"name": "pinprick", "max_forwards": 60, "unit": "pixels"},
+    "pinprick in pixels": {"name": "pinprick", "max_forwards": 130, "unit": "pixels"},
     "pinprick by scores in the end": {
         "name": "pinprick",
         "max_forwards": 90,
