@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 
 from generators import model_cards
+from pinprick.attacks import ATTACKS
 from pinprick.attacks.build import describe
 from pinprick.attacks.card import Attack
 from pinprick.bench.cell import canonical
@@ -86,7 +87,22 @@ def not_run() -> str:
         if lacking:
             where = "; ".join(f"`{name}` on {', '.join(on)}" for name, on in lacking.items())
             sentences.append(f"**In {unit}**, {missing} of {every} cells have no rows: {where}.")
-    return markdown_list(sentences or ["All attacks are complete."])
+    return markdown_list((sentences or ["All attacks are complete."]) + earlier_revisions())
+
+
+def earlier_revisions() -> list[str]:
+    """A sentence on the attacks whose rows are of an earlier revision, if there are any."""
+    found = {
+        (cell.attack["name"], cell.revision)
+        for cell, _ in Store(LEADERBOARD).cells().values()
+        if cell.attack["name"] in ATTACKS
+    }
+    said = [
+        f"`{name}` (revision {revision}, now {ATTACKS[name].card.revision})"
+        for name, revision in sorted(found)
+        if revision != ATTACKS[name].card.revision
+    ]
+    return [f"**Earlier revisions** are measured of {', '.join(said)}."] if said else []
 
 
 def _name(attack: Attack) -> str:

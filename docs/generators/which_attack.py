@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from generators.leaderboard import LEADERBOARD, by_unit
+from generators.leaderboard import LEADERBOARD, by_unit, earlier_revisions
 from pinprick.attacks import ATTACKS
 from pinprick.bench.store import Store
 from pinprick.metrics.unit import Unit
@@ -53,7 +53,7 @@ def eight_attacks() -> str:
         figures = _figures(own, ("cifar10", "nips2017")) if own else ["-"] * 4
         rows.append([f"[`{name}`](docs/methods/{name}.md)", use, access, *figures])
     columns = ["attack", "use it for", "needs", "optimality", "CIFAR-10", "photos", "passes"]
-    return markdown_table(columns, rows)
+    return "\n\n".join((markdown_table(columns, rows), *earlier_revisions()))
 
 
 def best_by_passes() -> str:
