@@ -5,7 +5,6 @@ So it reads like a loop of its own, and searches of different kinds share every 
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -34,33 +33,36 @@ class Answer(NamedTuple):
 Search = Generator[Images, Answer, Best]
 
 
-@dataclass
 class Turn:
     """A search for some of the images, from its first pass to its last.
 
     Attributes:
+        candidates: The next ones; None once the search is over.
+
+    Args:
         rows: The images.
         kind: Index of the kind of search; None for the first turn.
         search: Yields candidates.
         aims: The class to aim at per image; None for the best other class, or the target.
         known: Units per image that were known to suffice before.
-        candidates: The next ones; None once the search is over.
     """
 
-    rows: Tensor
-    kind: int | None
-    search: Search
-    aims: Labels | None
-    known: PerImage
-    candidates: Images | None = None
-
-    def __post_init__(self) -> None:
-        self.candidates = next(self.search)
+    def __init__(
+        self,
+        rows: Tensor,
+        kind: int | None,
+        search: Search,
+        aims: Labels | None,
+        known: PerImage,
+    ) -> None:
+        self.rows, self.kind, self.aims, self.known = rows, kind, aims, known
+        self._search = search
+        self.candidates: Images | None = next(search)
 
     def tell(self, answer: Answer) -> None:
         """Send the answer about the candidates, and take the next ones."""
         try:
-            self.candidates = self.search.send(answer)
+            self.candidates = self._search.send(answer)
         except StopIteration:
             self.candidates = None
 
