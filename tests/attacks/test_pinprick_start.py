@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 from drive_search import drive
-from grey_images import any_change, grey
+from grey_images import any_change, grey, lead
 from torch import Tensor
 
 from pinprick import Problem
@@ -77,6 +77,18 @@ def test_once_it_fools_a_start_opens_ever_fewer_and_at_least_one(
     drawn = Drawn(monkeypatch)
     make_start(grey(1, any_change), 8, known=torch.inf)
     assert drawn.counts == [8, 5, 3, 2, 1, 1, 1, 1]
+
+
+def test_a_start_never_opens_as_many_as_fooled_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight fool; 8 * 0.72 = 5 do not, nor do 5 * 1.23 + 1 = 7; then at most 7."""
+
+    def eight(images: Tensor) -> Tensor:
+        few = (images.detach() < 0.5).flatten(1).sum(dim=1, keepdim=True) < 8
+        return torch.where(few, lead(images), -lead(images))
+
+    drawn = Drawn(monkeypatch)
+    make_start(grey(1, eight), 6, known=torch.inf)
+    assert drawn.counts == [8, 5, 7, 7, 7, 7]
 
 
 def test_a_start_cools_down(monkeypatch: pytest.MonkeyPatch) -> None:

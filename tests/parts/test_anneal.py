@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams
 from pinprick.attacks.pinprick.anneal import anneal
+from pinprick.attacks.pinprick.lockstep import Answer
 from pinprick.oracle import exact_images
 from pinprick.parts.best import Best
 from pinprick.parts.units import Units
@@ -121,3 +122,34 @@ def test_a_value_off_the_grid_by_rounding_alone_counts_as_unchanged(curved: Clas
     assert torch.equal(found.images[:, 1], images[:, 1])
     moved = (found.images - images).abs()
     assert (moved[moved > 0] > 1 / 256).all()
+
+
+# One step by hand: Adam's first one is 0.5 per value, whatever the size of the gradient
+
+
+def after_one_step(clean: list[float], found: list[float], *, met: bool) -> list[float]:
+    """The values of the second candidate; the margin falls as values do."""
+    images, adv = (torch.tensor(values).view(1, 1, 1, -1) for values in (clean, found))
+    model = Classifier(lambda batch: batch.flatten(1)[:, :2])
+    problem = problem_of(model, images, torch.tensor([0]))
+    best = Best(adv)
+    best.cost = (adv != images).flatten(1).sum(dim=1).float()
+    search = anneal(problem, Units("elements"), 100, found=best)
+    assert torch.equal(next(search), adv)
+    told = Answer(torch.ones(1), torch.tensor([met]), torch.full_like(images, 7.0))
+    values: list[float] = search.send(told).flatten().tolist()
+    return values
+
+
+def test_while_the_goal_is_not_met_values_go_downhill_and_the_threshold_falls() -> None:
+    """Changes below 0.295 are undone: 0.3, less 0.01 of the rate."""
+    clean = [0.9, 0.5, 0.297, 0.293, 0.0]
+    assert after_one_step(clean, clean, met=False) == pytest.approx([0.4, 0, 0, 0.293, 0], abs=1e-5)
+
+
+def test_while_the_goal_is_met_changes_alone_are_weakened_and_the_threshold_rises() -> None:
+    """Changes of 0.81 and 0.802 become 0.31 and 0.302; those below 0.305 are undone."""
+    kept = after_one_step([0.5, 0.1], [0.5, 0.91], met=True)
+    assert kept == pytest.approx([0.5, 0.41], abs=1e-5)
+    undone = after_one_step([0.5, 0.1], [0.5, 0.902], met=True)
+    assert undone == pytest.approx([0.5, 0.1])

@@ -18,7 +18,7 @@ from parts.long_results import (
     shortened_with_and_without_company,
 )
 from pinprick import Classifier, Goal, Problem, Streams
-from pinprick.attacks.pinprick.trim import Swaps, trim
+from pinprick.attacks.pinprick.trim import Removal, Swaps, trim
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 from pinprick.parts.best import Best
 from pinprick.parts.remove_units import UnitRemoval
@@ -194,6 +194,36 @@ def test_no_more_are_removed_than_the_margin_should_allow() -> None:
 def test_a_unit_that_is_needed_stays_and_the_next_is_tried() -> None:
     model = judge(lambda on: on[:, 0], [1.0, 2.0, 3.0, 4.0])
     assert changed_units(model, 4, 5) == [[0, 1, 2, 3], [2, 3], [1, 2, 3], [0, 2, 3], [0]]
+
+
+def test_after_a_swap_that_fools_all_units_are_tried_again() -> None:
+    images = torch.zeros(1, 1, 1, 4)
+    problem = problem_of(
+        judge(lambda on: on.any(dim=1), [1.0] * 4), images, Goal(torch.tensor([0]))
+    )
+    adv = torch.tensor([1.0, 1.0, 1.0, 0.0]).view_as(images)
+    other = torch.tensor([1.0, 0.0, 0.0, 1.0]).view_as(images)
+    found = as_found(adv, images, ELEMENTS)
+    removal, yes, no = (
+        Removal(problem, ELEMENTS, found, 3),
+        torch.tensor([True]),
+        torch.tensor([False]),
+    )
+    told = torch.tensor([-100.0]), -torch.ones_like(images)
+    removal.learn(adv, yes, *told)
+    for unit in range(3):
+        candidate, settled = removal.propose()
+        assert (adv - candidate).flatten().nonzero().tolist() == [[unit]]
+        assert not settled
+        removal.learn(candidate, no, *told)
+    assert removal.propose()[1]
+    removal.learn(other, no, *told)  # a swap in vain
+    assert removal.propose()[1]
+    found.offer(other, ELEMENTS.count(other, images), yes)
+    removal.learn(other, yes, *told)
+    candidate, settled = removal.propose()
+    assert (other - candidate).flatten().nonzero().tolist() == [[0]]
+    assert not settled
 
 
 def test_what_does_not_fool_yet_takes_shorter_and_shorter_signed_steps() -> None:
