@@ -8,6 +8,7 @@ differently in different batches.
 import math
 
 import torch
+from torch import Tensor
 
 from pinprick.problem import Problem
 from pinprick.types import Allowed, Images
@@ -33,7 +34,7 @@ def on_grid(adv: Images, images: Images) -> Images:
 
 
 def signed_step(
-    problem: Problem, adv: Images, grad: Images, step_size: float, eps: float
+    problem: Problem, adv: Images, grad: Images, step_size: float | Tensor, eps: float
 ) -> Images:
     """One step downhill by the sign of ``grad``, back into the ball, the box and the mask."""
     adv = into_ball(adv - step_size * grad.sign(), problem.images, eps)

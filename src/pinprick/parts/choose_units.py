@@ -33,11 +33,17 @@ def promise(direction: Images, edge: Images, images: Images, units: Units) -> Te
     return units.total(direction * (images - edge))
 
 
-def draw_noise(problem: Problem, units: int, temperature: float, step: int, use: str) -> Tensor:
+def draw_noise(
+    problem: Problem, units: int, temperature: float | Tensor, step: int, use: str
+) -> Tensor:
     """Factors that turn the k largest promises into a draw at ``temperature``."""
-    dtype = problem.images.dtype
-    precise = torch.promote_types(dtype, torch.float32)
-    uniform = problem.rng.uniform(units, step=step, use=use).to(precise)
+    uniform = problem.rng.uniform(units, step=step, use=use)
+    return noise_of(uniform, temperature, problem.images.dtype)
+
+
+def noise_of(uniform: Tensor, temperature: float | Tensor, dtype: torch.dtype) -> Tensor:
+    """The same factors from numbers in [0, 1)."""
+    uniform = uniform.to(torch.promote_types(dtype, torch.float32))
     minus_gumbel = (-(uniform + 2**-25).log()).log()
     noise = (-temperature * minus_gumbel).exp()
     return noise.clamp(max=torch.finfo(dtype).max).to(dtype)  # 0 times infinity is NaN
@@ -49,15 +55,17 @@ def draw_largest(
     count: Tensor,
     most: int,
     *,
-    temperature: float,
+    temperature: float | Tensor,
     step: int,
     use: str,
 ) -> Tensor:
     """Like ``mask_largest``, but drawn at ``temperature`` among the most promising.
 
+    A temperature per image has the shape (batch, 1).
+
     Among all of 150,528 units, the noise would put a thousand poor ones above the best.
     """
-    if temperature == 0:
+    if not isinstance(temperature, Tensor) and temperature == 0:
         return mask_largest(scores, count, most)
     number = scores.shape[1]
     if number <= _DRAWN:
@@ -70,7 +78,7 @@ def draw_largest(
     return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, places, gates)
 
 
-def favoured_regions(problem: Problem, units: Units, use: str) -> Tensor:
+def favoured_regions(problem: Problem, units: Units, use: str, step: int = 0) -> Tensor:
     """A smooth random field over each channel, standard normal on a coarse grid.
 
     Neighbouring units often do more together than the sum of their promises (a stroke, an edge).
@@ -78,7 +86,7 @@ def favoured_regions(problem: Problem, units: Units, use: str) -> Tensor:
     """
     images = problem.images
     channels = images.shape[1] if units.unit == "elements" else 1
-    coarse = problem.rng.normal(channels, _GRID, _GRID, step=0, use=f"{use}, regions")
+    coarse = problem.rng.normal(channels, _GRID, _GRID, step=step, use=f"{use}, regions")
     size = (images.shape[2], images.shape[3])
     smooth = F.interpolate(coarse.to(images.dtype), size, mode="bilinear", align_corners=True)
     return smooth.flatten(1)

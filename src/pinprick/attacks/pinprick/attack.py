@@ -22,11 +22,12 @@ next that failed least often in a row on this image (turns.py), for a number of 
 with the square root of the units that are known to suffice. So the same rule serves small and
 large images, with and without a target.
 
-All images share one call of the model per pass, whatever their turns are (lockstep.py). Every pass
-is at most one forward and one backward pass. The length of a turn does not depend on the budget: a
-smaller one is a prefix of a larger one. An image that needs a single unit, or at most ``stop_at``,
-is not queried after the slot of passes in which that was found. Forward passes beyond the backward
-ones go to a search by scores alone at the end (score_search.py).
+All images share one call of the model per pass, whatever their turns are, and the images in one
+kind of search share its arithmetic (lockstep.py). Every pass is at most one forward and one
+backward pass. The length of a turn does not depend on the budget: a smaller one is a prefix of a
+larger one. An image that needs a single unit, or at most ``stop_at``, is not queried after the slot
+of passes in which that was found. Forward passes beyond the backward ones go to a search by scores
+alone at the end (score_search.py).
 """
 
 from dataclasses import dataclass, replace
@@ -72,7 +73,7 @@ class Pinprick(Attack):
         masked=True,
         random=True,
         paper="",
-        revision=7,
+        revision=8,
     )
     plan: ClassVar[Plan] = Plan()
 
@@ -107,19 +108,16 @@ class Pinprick(Attack):
 
     def __call__(self, problem: Problem) -> Images:
         units, enough = Units(self.unit), max(1, self.stop_at or 1)
-        best = Best(problem.images)
+        best, done = Best(problem.images), 0
         turns = Turns(problem, best, units, self.plan, eight_bit=self.values == "8bit")
-        running, done = [turns.first()], 0
-        while running and done < self.passes and not problem.all_refused:
+        while turns.searches and done < self.passes:
             passes = min(SLOT, self.passes - done)
-            take_passes(problem, best, units, running, passes, enough)
+            take_passes(problem, units, turns.searches, passes, done)
             done += passes
-            rows = turns.learn([turn for turn in running if turn.candidates is None])
-            rows = rows[best.cost[rows] > enough]
+            over = turns.end_slot(enough)
             if done == self.plan.first:
-                done += turns.rank_rivals(rows, self.passes - done)
-            running = [turn for turn in running if turn.candidates is not None]
-            running += turns.next(rows, done)
+                done += turns.rank_rivals(over, self.passes - done)
+            turns.begin(over, done)
         if self.further_forwards:
             by_scores = ScoreSearch(problem, best, units, stop_at=enough)
             by_scores.run(self.further_forwards)

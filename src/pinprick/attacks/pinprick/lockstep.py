@@ -1,15 +1,20 @@
-"""Several searches side by side, with one call of the model per pass.
+"""Searches side by side, with one call of the model per pass.
 
-A search is a generator: it yields one candidate per image and is sent what the model says of them.
-So it reads like a loop of its own, and searches of different kinds share every call.
+A slot of a search is a generator: it is sent what the model says of its candidates, one per
+image. So it reads like a loop of its own, and searches of different kinds share every call.
+Between slots, images leave a search and others join it.
 """
 
-from collections.abc import Generator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from pinprick.batch_rows import BatchRows
+from pinprick.goal import Goal
 from pinprick.parts.best import Best
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -22,101 +27,90 @@ class Answer(NamedTuple):
     Attributes:
         margin: How far each is from the goal; below zero once it is met.
         met: Which meet the goal.
+        changed: How many units each changes.
         grad: The gradient of the margin, or of the label's lead over the class aimed at.
     """
 
     margin: PerImage
     met: Mask
+    changed: PerImage
     grad: Images
 
 
-Search = Generator[Images, Answer, Best]
+Slot = Generator[None, Answer, None]
 
 
-class Turn:
-    """A search for some of the images, from its first pass to its last.
+class Search(BatchRows):
+    """One kind of search, with a row per image that is in it.
+
+    A slot updates ``found`` and ``adv`` with each answer.
 
     Attributes:
-        candidates: The next ones; None once the search is over.
-
-    Args:
-        rows: The images.
-        kind: Index of the kind of search; None for the first turn.
-        search: Yields candidates.
-        aims: The class to aim at per image; None for the best other class, or the target.
-        known: Units per image that were known to suffice before.
+        rows: The images, as rows of the whole problem.
+        aims: The class to aim at; -1 for the best other class, or the target.
+        found: The best of this turn.
+        adv: The next candidates.
+        taken: Passes so far.
+        length: Passes of the search.
+        trims: Passes of the trim that follows it.
     """
 
     def __init__(
-        self,
-        rows: Tensor,
-        kind: int | None,
-        search: Search,
-        aims: Labels | None,
-        known: PerImage,
+        self, rows: Tensor, aims: Labels, found: Best, adv: Images, length: Tensor, trims: Tensor
     ) -> None:
-        self.rows, self.kind, self.aims, self.known = rows, kind, aims, known
-        self._search = search
-        self.candidates: Images | None = next(search)
+        self.rows, self.aims, self.found, self.adv = rows, aims, found, adv
+        self.taken, self.length, self.trims = torch.zeros_like(length), length, trims
 
-    def tell(self, answer: Answer) -> None:
-        """Send the answer about the candidates, and take the next ones."""
-        try:
-            self.candidates = self._search.send(answer)
-        except StopIteration:
-            self.candidates = None
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def over(self) -> Mask:
+        """Which images have had all passes of the search."""
+        return self.taken >= self.length
+
+    @abstractmethod
+    def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
+        """Take so many passes after ``done`` passes of the attack; ``problem`` has these images."""
+
+    def steps(self, passes: int) -> tuple[Tensor, Tensor]:
+        """Passes before each pass of a slot, and the share of the search they are, (row, pass)."""
+        step = self.taken.unsqueeze(1) + torch.arange(passes, device=self.taken.device)
+        return step, step / self.length.unsqueeze(1)
 
 
 def take_passes(
-    problem: Problem, best: Best, units: Units, turns: Sequence[Turn], passes: int, enough: int
+    problem: Problem, units: Units, searches: Sequence[Search], passes: int, done: int
 ) -> None:
-    """Take this many passes of all turns together, and save what fools in ``best``.
-
-    Images that need at most ``enough`` units by now, or that were refused, are not queried.
-    """
-    rows = torch.cat([turn.rows for turn in turns])
-    asked = ((best.cost[rows] > enough) & ~problem.refused[rows]).nonzero().squeeze(1)
-    part = problem[rows[asked]]
-    aims = torch.cat([_aims(turn) for turn in turns])[asked]
-    sizes = [len(turn.rows) for turn in turns]
-    for _ in range(passes if len(asked) else 0):
-        adv = torch.cat([turn.candidates for turn in turns if turn.candidates is not None])
-        answer = _ask(part, best, units, adv[asked], rows[asked], aims)
-        parts = zip(*(each.split(sizes) for each in _spread(answer, asked, adv)), strict=True)
-        for turn, values in zip(turns, parts, strict=True):
-            turn.tell(Answer(*values))
+    """Take this many passes of all searches together, after ``done`` passes of the attack."""
+    part = problem[torch.cat([search.rows for search in searches])]
+    loss = _loss(part.goal, torch.cat([search.aims for search in searches]))
+    slots = [search.slot(problem[search.rows], units, passes, done) for search in searches]
+    for slot in slots:
+        next(slot)
+    for _ in range(passes):
+        adv = torch.cat([search.adv for search in searches])
+        logits, grad = part.logits_and_gradient(adv, loss)
+        margin, met = part.goal.margin(logits).to(adv.dtype), part.goal.met(logits)
+        answer = Answer(margin, met, units.count(adv, part.images), grad)
+        parts = zip(*(each.split([*map(len, searches)]) for each in answer), strict=True)
+        for slot, values in zip(slots, parts, strict=True):
+            with suppress(StopIteration):  # of the last pass
+                slot.send(Answer(*values))
         if part.all_refused:
-            return
+            break
+    for search in searches:
+        search.taken = search.taken + passes
 
 
-def _aims(turn: Turn) -> Labels:
-    return torch.full_like(turn.rows, -1) if turn.aims is None else turn.aims
-
-
-def _ask(
-    part: Problem, best: Best, units: Units, adv: Images, rows: Tensor, aims: Labels
-) -> Answer:
-    goal, aimed = part.goal, aims >= 0
+def _loss(goal: Goal, aims: Labels) -> Callable[[Logits], PerImage]:
+    """The margin, or the label's lead over the class aimed at."""
+    aimed = aims >= 0
+    if not aimed.any():
+        return goal.margin
+    classes = torch.stack((goal.labels, aims.clamp_min(0)), dim=1)
 
     def loss(logits: Logits) -> PerImage:
-        lead = logits.gather(1, torch.stack((goal.labels, aims.clamp_min(0)), dim=1))
+        lead = logits.gather(1, classes)
         return torch.where(aimed, lead[:, 0] - lead[:, 1], goal.margin(logits))
 
-    logits, grad = part.logits_and_gradient(adv, loss)
-    met = goal.met(logits)
-    best.offer(adv, units.count(adv, part.images), met, rows)
-    return Answer(goal.margin(logits).to(adv.dtype), met, grad)
-
-
-def _spread(answer: Answer, asked: Tensor, adv: Images) -> Answer:
-    """The answer for all images; those that were not queried meet no goal, with a zero gradient."""
-    if len(asked) == len(adv):
-        return answer
-    nothing = Answer(
-        torch.full_like(adv[:, 0, 0, 0], torch.nan),
-        torch.zeros_like(adv[:, 0, 0, 0], dtype=torch.bool),
-        torch.zeros_like(adv),
-    )
-    return Answer(
-        *(all_.index_copy(0, asked, some) for all_, some in zip(nothing, answer, strict=True))
-    )
+    return loss

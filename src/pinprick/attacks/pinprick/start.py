@@ -5,9 +5,9 @@
     promise_i = |v_i| * |c_i - x_i|,    the k most promising are open
     x' = c where open, else x
 
-First come signed steps that change every value. They fool where few gates could not, and their
-gradients show what the way to the goal is like, not only its beginning. All gradients so far count
-the same, until the memory is full.
+The first start of an image begins with signed steps that change every value. They fool where few
+gates could not, and their gradients show what the way to the goal is like, not only its beginning.
+All gradients so far count the same, until the memory is full.
 
 k shrinks while the image fools and grows while it does not, by a fraction that falls from 0.3 to
 0.02, and never reaches the best count again. Beyond a tenth of all units (400 of a small image) it
@@ -20,15 +20,15 @@ per step.
 import math
 
 import torch
+from torch import Tensor
 
-from pinprick.attacks.pinprick.lockstep import Search
-from pinprick.parts.adam import half_cosine
+from pinprick.attacks.pinprick.lockstep import Search, Slot
 from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid, signed_step
-from pinprick.parts.choose_units import corner, draw_largest, favoured_regions, promise, scaled
+from pinprick.parts.choose_units import corner, draw_largest, promise, scaled
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
-from pinprick.types import PerImage
+from pinprick.types import Images, Labels, PerImage
 
 STRIDE = 0.2  # the first of the signed steps, where pixel values run from 0 to 1
 _LOYALTY = 0.4  # extra weight of a gate that is open already
@@ -38,65 +38,93 @@ _WIDE = 4  # opens this multiple of the gates known to suffice
 _LOOK = 5  # passes between two readings of the largest number of open gates
 
 
-def start(
-    problem: Problem,
-    units: Units,
-    steps: int,
-    *,
-    known: PerImage,
-    use: str,
-    dense: int = 0,
-    memory: float,
-    temperature: float = 0.0,
-    favour: float = 0.0,
-    eight_bit: bool = False,
-) -> Search:
-    """Search from the clean images; returns what it found.
+class Start(Search):
+    """Starts from the clean images.
 
     Args:
-        problem: The images.
-        units: What is counted.
-        steps: Number of passes.
+        images: The clean images.
+        rows, aims, length, trims: As in ``Search``.
         known: Number of units known to suffice per image; infinite if none is known.
-        use: What the random numbers are drawn for.
+        memory: Most weight of the past in the running mean of the gradients, per image.
+        temperature: Noise in the draw of the gates, per image; None to sort them.
+        favour: Logarithm of the weight of each unit at first, (row, unit); None for equal weights.
         dense: How many of the passes are signed steps.
-        memory: Most weight of the past in the running mean of the gradients.
-        temperature: Noise in the draw of the gates.
-        favour: How much some regions of the image are favoured.
         eight_bit: Keep to values that an 8-bit image can hold.
     """
-    images = problem.images
-    found, adv, mean = Best(images), images, torch.zeros_like(images)
-    gates = torch.zeros_like(units.total(images), dtype=torch.bool)
-    number = gates.shape[1]
-    many, most = max(_LEAST, _MANY * number), max(8, number // 20)
-    count = (_WIDE * known).clamp(8, most)
-    field = favoured_regions(problem, units, use) if favour else None
-    before = max(dense - 1, 0)  # passes before the first gates are chosen
-    for step in range(steps):
-        answer = yield adv
-        found.offer(adv, units.count(adv, images), answer.met)
-        past = min(step / (step + 1), memory)
-        mean = past * mean + (1 - past) * scaled(answer.grad)
-        if step < before:
-            adv = signed_step(problem, adv, answer.grad, STRIDE * (1 - step / dense), eps=1.0)
-            adv = on_grid(adv, images) if eight_bit else adv
-            continue
-        done = (step - before) / (steps - before)
-        if step > before:
-            fraction = _LAST + (_FIRST - _LAST) * half_cosine(done, 1)
-            change = torch.where(found.cost < torch.inf, fraction, _FIRST)
-            growth = torch.where(count < many, change, _LAST)
-            count = torch.where(answer.met, count * (1 - change), count * (1 + growth) + 1).floor()
+
+    def __init__(
+        self,
+        images: Images,
+        units: Units,
+        rows: Tensor,
+        aims: Labels,
+        length: Tensor,
+        trims: Tensor,
+        *,
+        known: PerImage,
+        memory: PerImage,
+        temperature: PerImage | None = None,
+        favour: Tensor | None = None,
+        dense: int = 0,
+        eight_bit: bool = False,
+    ) -> None:
+        super().__init__(rows, aims, Best(images), images, length, trims)
+        self._mean = torch.zeros_like(images)
+        self._gates = torch.zeros_like(units.total(images), dtype=torch.bool)
+        number = self._gates.shape[1]
+        self._count = (_WIDE * known).clamp(8, max(8, number // 20))
+        self._memory, self._temperature, self._favour = memory, temperature, favour
+        self._dense, self._eight_bit = dense, eight_bit
+
+    def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
+        images, number = problem.images, self._gates.shape[1]
+        many, most = max(_LEAST, _MANY * number), number
+        step, _ = self.steps(passes)
+        weight = 1 - torch.minimum(step / (step + 1), self._memory.unsqueeze(1))
+        weight = weight.to(images.dtype)
+        dense = max(self._dense - 1, 0)  # passes before the first gates are chosen
+        begun = step > dense
+        share = ((step - dense) / (self.length - dense).unsqueeze(1)).clamp_min(0)
+        left = 1 - share
+        fraction = _LAST + (_FIRST - _LAST) * falling(share)
+        signed = max(0, dense - int(self.taken[0])) if dense else 0
+        for now in range(passes):
+            answer = yield
+            found, grad = self.found, answer.grad
+            found.offer(self.adv, answer.changed, answer.met)
+            self._mean = torch.lerp(self._mean, scaled(grad), weight[:, now].view(-1, 1, 1, 1))
+            if now < signed:
+                stride = STRIDE * (1 - (dense - signed + now) / self._dense)
+                self.adv = signed_step(problem, self.adv, grad, stride, eps=1.0)
+                self.adv = on_grid(self.adv, images) if self._eight_bit else self.adv
+                continue
+            change = torch.where(found.cost < torch.inf, fraction[:, now], _FIRST)
+            growth = torch.where(self._count < many, change, _LAST)
+            factor = torch.where(answer.met, 1 - change, 1 + growth)
+            count = (self._count * factor + ~answer.met).floor()
             count = torch.minimum(count, found.cost - 1).clamp(1, number)
+            self._count = torch.where(begun[:, now], count, self._count)
+            if (now - signed) % _LOOK == 0:
+                most = int(self._count.max())
+            self._choose(problem, units, most, left[:, now], done + now)
             most = math.ceil(most * (1 + _FIRST)) + 1
-        if (step - before) % _LOOK == 0:
-            most = int(count.max())
-        edge = corner(mean, problem)
-        scores = promise(mean, edge, images, units) * (1 + _LOYALTY * gates)
-        if field is not None:
-            scores = scores * (favour * (1 - done) * field).exp()
-        warmth = temperature * (1 - done)
-        gates = draw_largest(problem, scores, count, most, temperature=warmth, step=step, use=use)
-        adv = torch.where(units.spread(gates, images), edge, images)
-    return found
+
+    def _choose(self, problem: Problem, units: Units, most: int, left: PerImage, step: int) -> None:
+        """The next gates, and the candidates that they make."""
+        images, use = problem.images, "pinprick, start"
+        edge = corner(self._mean, problem)
+        scores = promise(self._mean, edge, images, units)
+        scores = torch.where(self._gates, (1 + _LOYALTY) * scores, scores)
+        left = left.unsqueeze(1)
+        if self._favour is not None:
+            scores = scores * (left * self._favour).exp()
+        warmth = 0.0 if self._temperature is None else left * self._temperature.unsqueeze(1)
+        self._gates = draw_largest(
+            problem, scores, self._count, most, temperature=warmth, step=step, use=use
+        )
+        self.adv = torch.where(units.spread(self._gates, images), edge, images)
+
+
+def falling(share: Tensor) -> Tensor:
+    """Falls from 1 at 0 to 0 at 1, slowly at both ends."""
+    return 1 - share * share * (3 - 2 * share)
