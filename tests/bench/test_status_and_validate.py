@@ -1,9 +1,11 @@
 """What a store lacks of a plan, and what a plan would take."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from bench.cells import CELL, ORIGIN, cell_with
 from bench.conftest import WritePlan
@@ -94,3 +96,34 @@ def test_more_memory_than_there_is_is_refused_with_a_size_that_fits(
 
 def test_bytes_in_words() -> None:
     assert [in_gb(number) for number in (2_500_000, 1_250_000_000)] == ["2.5 MB", "1.2 GB"]
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        ({}, []),
+        ({"memory.max": "max", "memory.current": "5", "memory.stat": "inactive_file 2"}, []),
+        (
+            {"memory.max": "90\n", "memory.current": "50\n", "memory.stat": "x 1\ninactive_file 7"},
+            [47],
+        ),
+        (
+            {
+                "memory/memory.limit_in_bytes": "80",
+                "memory/memory.usage_in_bytes": "20",
+                "memory/memory.stat": "inactive_file 1\ntotal_inactive_file 3",
+            },
+            [63],
+        ),
+    ],
+)
+def test_the_limit_of_a_container_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], left: list[int]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(validate, "_CGROUP", tmp_path)
+    assert [*validate._left_to_container()] == [math.inf, *left]
+    if left:
+        assert validate._free_memory(torch.device("cpu")) == left[0]

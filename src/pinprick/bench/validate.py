@@ -4,10 +4,11 @@ Times are those of passes, where every image spends all that its attack may; wha
 passes is not measured. Memory is a lower bound: what one batch needs for its passes.
 """
 
+import math
 import os
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from pinprick.model import Classifier, gives
 from pinprick.threads import limited_threads
 from pinprick.types import Images
 
+_CGROUP = Path("/sys/fs/cgroup")
 _PASSES = 3  # that are measured, after one to warm up
 _MOST = 32  # images of a measured pass
 _COPIES = 4  # of a batch that attacks hold besides: images, adversarial ones, gradient, best so far
@@ -189,12 +191,32 @@ def _bytes_for_backward(model: Classifier, image: Images) -> int:
 
 
 def _free_memory(device: torch.device) -> int:
-    """Bytes that are free on a device; what the system can give at once on a CPU."""
+    """Bytes that are free on a device; what the system and the container can give on a CPU."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         found = next(line for line in lines if line.startswith("MemAvailable"))
-        return int(found.split()[1]) * 1024
+        return int(min(int(found.split()[1]) * 1024, *_left_to_container()))
     except (OSError, StopIteration):  # not Linux
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _left_to_container() -> Iterator[float]:
+    """Bytes below the limit of the control group, in versions 2 and 1; infinite without one.
+
+    Cached files that are not in use do not count, since the system drops them first.
+    """
+    yield math.inf
+    for folder, limit, used, cached in (
+        ("", "memory.max", "memory.current", "inactive_file"),
+        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        try:
+            most, now, stat = (
+                (_CGROUP / folder / name).read_text() for name in (limit, used, "memory.stat")
+            )
+            unused = next(line for line in stat.splitlines() if line.startswith(f"{cached} "))
+            yield int(most) - int(now) + int(unused.split()[1])
+        except (OSError, StopIteration, ValueError):  # no such group, or no limit ("max")
+            continue
