@@ -1,10 +1,14 @@
 """Several searches of Pinprick side by side: one call of the model per pass."""
 
+from collections.abc import Callable
+
+import pytest
 import torch
 from grey_images import any_change, grey
 from torch import Tensor
 
-from pinprick.attacks.pinprick.lockstep import Answer, Search, Turn, take_passes
+from pinprick import Problem
+from pinprick.attacks.pinprick.lockstep import Answer, Search, Slot, take_passes
 from pinprick.parts.best import Best
 from pinprick.parts.units import Units
 
@@ -12,34 +16,44 @@ ELEMENTS = Units("elements")
 SHAPE = (1, 1, 4)
 
 
-class Scripted:
-    """A search whose candidates are known: in pass ``n`` the first ``n`` values are black."""
+class Scripted(Search):
+    """A search whose candidates are known: in pass ``n`` of a slot ``n`` values are black."""
 
-    def __init__(self, rows: list[int], passes: int, aims: list[int] | None = None) -> None:
+    def __init__(self, rows: list[int], aims: list[int] | None = None, length: int = 9) -> None:
+        count = len(rows)
+        images = torch.full((count, *SHAPE), 0.5)
+        to = torch.full((count,), -1) if aims is None else torch.tensor(aims)
+        lengths = torch.full((count,), length)
+        super().__init__(
+            torch.tensor(rows), to, Best(images), images, lengths, torch.zeros_like(lengths)
+        )
         self.answers: list[Answer] = []
-        self.passes, self.count = passes, len(rows)
-        to = None if aims is None else torch.tensor(aims)
-        self.turn = Turn(torch.tensor(rows), 0, self._search(), to, torch.zeros(len(rows)))
+        self.slots: list[tuple[Problem, Units, int, int]] = []
 
-    def _search(self) -> Search:
-        images = torch.full((self.count, *SHAPE), 0.5)
-        for number in range(self.passes):
-            adv = images.clone()
-            adv[..., :number] = 0
-            self.answers.append((yield adv))
-        return Best(images)
-
-
-def take(
-    problem_size: int, searches: list[Scripted], passes: int, *, model: object = any_change
-) -> Best:
-    problem = grey(problem_size, model, SHAPE)  # type: ignore[arg-type]
-    best = Best(problem.images)
-    take_passes(problem, best, ELEMENTS, [one.turn for one in searches], passes, enough=1)
-    return best
+    def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
+        self.slots.append((problem, units, passes, done))
+        for number in range(passes):
+            self.adv = problem.images.clone()
+            self.adv[..., :number] = 0
+            answer = yield
+            self.answers.append(answer)
+            self.found.offer(self.adv, answer.changed, answer.met)
 
 
-def test_all_turns_share_one_call_per_pass() -> None:
+def brightness(images: Tensor) -> Tensor:
+    """Class 0 leads by the sum of all values."""
+    first = images.flatten(1).sum(dim=1)
+    return torch.stack((first, torch.zeros_like(first)), dim=1)
+
+
+def shaded(model: Callable[[Tensor], Tensor], shades: list[float]) -> Problem:
+    """Images of one value each."""
+    problem = grey(len(shades), model, SHAPE)
+    problem.images = torch.tensor(shades).view(-1, 1, 1, 1).expand(-1, *SHAPE).clone()
+    return problem
+
+
+def test_all_searches_share_one_call_per_pass() -> None:
     calls: list[list[int]] = []
 
     def noting(images: Tensor) -> Tensor:
@@ -48,84 +62,101 @@ def test_all_turns_share_one_call_per_pass() -> None:
 
     problem = grey(4, noting, SHAPE)
     calls.clear()
-    searches = Scripted([0, 2], 9), Scripted([3], 9)
-    best = Best(problem.images)
-    take_passes(problem, best, ELEMENTS, [one.turn for one in searches], 3, enough=1)
+    searches = Scripted([0, 2]), Scripted([3])
+    take_passes(problem, ELEMENTS, searches, 3, done=0)
     assert calls == [[0, 0, 0], [1, 1, 1], [2, 2, 2]]
     assert problem.tally.forwards.tolist() == problem.tally.backwards.tolist() == [3, 0, 3, 3]
-    assert best.cost.tolist() == [1, torch.inf, 1, 1]
-    assert int((best.images[[0, 2, 3]] == 0).sum()) == 3
-    assert torch.equal(best.images[1], problem.images[1])
-    for one in searches:
-        assert [answer.met.tolist() for answer in one.answers] == [
-            [met] * one.count for met in (False, True, True)
+    for search in searches:
+        assert [answer.met.tolist() for answer in search.answers] == [
+            [met] * len(search) for met in (False, True, True)
         ]
+        assert search.found.cost.tolist() == [1] * len(search)
+        assert (search.found.images == 0).flatten(1).sum(dim=1).tolist() == [1] * len(search)
 
 
-def test_answers_go_to_the_turn_that_asked() -> None:
-    """The third image is brighter, so its class leads by more."""
-
-    def model(images: Tensor) -> Tensor:
-        first = images.flatten(1).sum(dim=1)
-        return torch.stack((first, torch.zeros_like(first)), dim=1)
-
-    early, late = Scripted([1], 2), Scripted([2, 0], 3)
-    take(3, [early, late], 1, model=model)
-    (alone,), (both,) = early.answers, late.answers
-    assert alone.margin.tolist() == [2]
-    assert both.margin.tolist() == [2, 2]
-    assert alone.grad.shape == (1, *SHAPE)
-    assert both.grad.shape == (2, *SHAPE)
+def test_each_slot_has_the_images_of_its_search() -> None:
+    problem = shaded(brightness, [0.1, 0.2, 0.3])
+    searches = Scripted([1]), Scripted([2, 0])
+    take_passes(problem, ELEMENTS, searches, 2, done=40)
+    for search, shades in zip(searches, ([0.2], [0.3, 0.1]), strict=True):
+        ((part, units, passes, done),) = search.slots
+        assert part.images[:, 0, 0, 0].tolist() == pytest.approx(shades)
+        assert (units, passes, done) == (ELEMENTS, 2, 40)
 
 
-def test_a_turn_is_over_after_the_last_answer() -> None:
-    search = Scripted([0], 3)
-    best = take(1, [search], 2)
-    assert search.turn.candidates is not None
-    problem = grey(1, any_change, SHAPE)
-    best.cost[:] = 4
-    take_passes(problem, best, ELEMENTS, [search.turn], 1, enough=1)
-    assert search.turn.candidates is None
-    assert len(search.answers) == 3
+def test_answers_go_to_the_search_that_asked() -> None:
+    problem = shaded(brightness, [0.25, 0.5, 0.75])
+    alone, both = Scripted([1]), Scripted([2, 0])
+    take_passes(problem, ELEMENTS, [alone, both], 2, done=0)
+    assert [answer.margin.tolist() for answer in alone.answers] == [[2], [1.5]]
+    assert [answer.margin.tolist() for answer in both.answers] == [[3, 1], [2.25, 0.75]]
+    for search in (alone, both):
+        for number, answer in enumerate(search.answers):
+            assert answer.grad.tolist() == torch.ones(len(search), *SHAPE).tolist()
+            assert answer.changed.tolist() == [number] * len(search)
 
 
-def test_images_that_are_finished_or_refused_are_not_queried() -> None:
-    problem = grey(4, any_change, SHAPE, most=50)
+def test_answers_count_what_the_attack_counts() -> None:
+    class Colours(Scripted):
+        def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
+            self.adv = torch.zeros_like(problem.images)
+            self.answers.append((yield))
+
+    for unit, changed in (("elements", 12), ("pixels", 4)):
+        search = Colours([0])
+        take_passes(grey(1, shape=(3, 2, 2)), Units(unit), [search], 1, done=0)  # type: ignore[arg-type]
+        assert search.answers[0].changed.tolist() == [changed]
+
+
+def test_slots_add_up_and_a_search_is_over_after_all_its_passes() -> None:
+    problem, search = grey(2, any_change, SHAPE), Scripted([0, 1], length=5)
+    search.length[1] = 4
+    over, steps = [], []
+    for done in (0, 2, 4):
+        steps.append(search.steps(2))
+        take_passes(problem, ELEMENTS, [search], 2, done)
+        over.append(search.over().tolist())
+    assert over == [[False, False], [False, True], [True, True]]
+    assert [done for *_, done in search.slots] == [0, 2, 4]
+    assert [before.tolist() for before, _ in steps] == [[[n, n + 1]] * 2 for n in (0, 2, 4)]
+    _, share = steps[1]
+    torch.testing.assert_close(share, torch.tensor([[2 / 5, 3 / 5], [2 / 4, 3 / 4]]))
+
+
+def test_images_that_leave_a_search_and_join_it_have_their_own_passes() -> None:
+    problem = grey(4, any_change, SHAPE)
+    early, late = Scripted([2, 0, 1]), Scripted([3])
+    take_passes(problem, ELEMENTS, [early], 2, done=0)
+    joined = Scripted.join([early[torch.tensor([2, 0])], late])
+    assert (joined.rows.tolist(), joined.taken.tolist()) == ([1, 2, 3], [2, 2, 0])
+    take_passes(problem, ELEMENTS, [joined], 3, done=2)
+    assert joined.taken.tolist() == [5, 5, 3]
+    assert problem.tally.forwards.tolist() == [2, 5, 5, 3]
+
+
+def test_a_refused_image_is_not_queried_and_the_others_go_on() -> None:
+    problem = grey(3, any_change, SHAPE, most=50)
     problem.tally.refused[2] = True
-    best = Best(problem.images)
-    best.cost[:] = torch.tensor([3, torch.inf, torch.inf, 4])
-    kept = best.images.clone()
-    first, second = Scripted([0, 1], 9), Scripted([2, 3], 9)
-    take_passes(problem, best, ELEMENTS, [first.turn, second.turn], 3, enough=3)
-    assert problem.tally.forwards.tolist() == [0, 3, 0, 3]
-    for search, silent in ((first, 0), (second, 0)):
-        for answer in search.answers:
-            assert answer.margin.isnan().tolist() == [True, False]
-            assert answer.grad.flatten(1).any(dim=1).tolist() == [False, True]
-            assert not answer.met[silent]
-    assert first.answers[2].met.tolist() == [False, True]
-    assert best.cost.tolist() == [3, 1, torch.inf, 1]
-    assert torch.equal(best.images[[0, 2]], kept[[0, 2]])
-
-
-def test_nothing_is_asked_where_all_are_finished() -> None:
-    problem = grey(2, any_change, SHAPE)
-    best = Best(problem.images)
-    best.cost[:] = 1
-    search = Scripted([0, 1], 9)
-    take_passes(problem, best, ELEMENTS, [search.turn], 3, enough=1)
-    assert not search.answers
-    assert not problem.tally.forwards.any()
+    first, second = Scripted([0]), Scripted([2, 1])
+    take_passes(problem, ELEMENTS, [first, second], 3, done=0)
+    assert problem.tally.forwards.tolist() == [3, 3, 0]
+    for answer in second.answers:
+        assert answer.margin.isnan().tolist() == [True, False]
+        assert answer.grad.flatten(1).any(dim=1).tolist() == [False, True]
+        assert not answer.met[0]
+    assert first.found.cost.tolist() == [1]
+    assert second.found.cost.tolist() == [torch.inf, 1]
 
 
 def test_the_slot_ends_once_all_are_refused() -> None:
     problem = grey(2, shape=SHAPE, most=4)
-    search = Scripted([0, 1], 9)
-    take_passes(problem, Best(problem.images), ELEMENTS, [search.turn], 9, enough=1)
+    searches = Scripted([1]), Scripted([0])
+    take_passes(problem, ELEMENTS, searches, 9, done=0)
     assert problem.tally.forwards.tolist() == [4, 4]
-    assert len(search.answers) == 5  # the last one has no logits
-    assert search.answers[-1].margin.isnan().all()
-    assert not search.answers[-1].grad.any()
+    for search in searches:
+        assert len(search.answers) == 5  # the last one has no logits
+        assert search.answers[-1].margin.isnan().all()
+        assert not search.answers[-1].grad.any()
 
 
 def test_aims_decide_the_gradient_and_not_the_margin() -> None:
@@ -135,9 +166,28 @@ def test_aims_decide_the_gradient_and_not_the_margin() -> None:
         first, second, third, _ = images.flatten(1).unbind(dim=1)
         return torch.stack((8 + first, 4 - second, -2 * third), dim=1)
 
-    free, aimed = Scripted([0], 3), Scripted([1, 2], 3, aims=[2, 1])
-    take(3, [free, aimed], 1, model=model)
+    free, aimed = Scripted([0]), Scripted([1, 2, 3], aims=[2, 1, -1])
+    take_passes(grey(4, model, SHAPE), ELEMENTS, [free, aimed], 1, done=0)
     assert free.answers[0].grad.flatten().tolist() == [1, 1, 0, 0]
-    assert aimed.answers[0].grad.flatten(1).tolist() == [[1, 0, 2, 0], [1, 1, 0, 0]]
+    assert aimed.answers[0].grad.flatten(1).tolist() == [
+        [1, 0, 2, 0],
+        [1, 1, 0, 0],
+        [1, 1, 0, 0],
+    ]
     assert free.answers[0].margin.tolist() == [5]  # 8.5 - 3.5
-    assert aimed.answers[0].margin.tolist() == [5, 5]
+    assert aimed.answers[0].margin.tolist() == [5, 5, 5]
+
+
+def test_an_aim_at_a_class_that_is_not_ahead_meets_any_goal() -> None:
+    """The goal of the attack decides what counts as found, not the aim."""
+
+    def model(images: Tensor) -> Tensor:
+        other = (images < 0.5).flatten(1).any(dim=1).float()
+        lead = images.flatten(1).sum(dim=1)
+        return torch.stack((lead, 9 * other, -lead), dim=1)
+
+    search = Scripted([0], aims=[2])
+    take_passes(grey(1, model, SHAPE), ELEMENTS, [search], 2, done=0)
+    assert [answer.met.tolist() for answer in search.answers] == [[False], [True]]
+    assert search.answers[0].grad.flatten().tolist() == [2, 2, 2, 2]
+    assert search.found.cost.tolist() == [1]

@@ -4,32 +4,30 @@ from typing import Any
 
 import pytest
 import torch
-from drive_search import drive
+from drive_search import ELEMENTS, assert_same, cut_and_joined, drive, each_pass
 from grey_images import any_change, grey, lead
 from torch import Tensor
 
-from pinprick import Problem
+from pinprick import Goal, Problem, Streams
 from pinprick.attacks.pinprick import start as start_file
 from pinprick.attacks.pinprick.lockstep import Answer
-from pinprick.attacks.pinprick.start import start
+from pinprick.attacks.pinprick.start import Start
+from pinprick.oracle import exact_images, exact_linear, sure_images
 from pinprick.parts.choose_units import draw_largest
-from pinprick.parts.units import Units
-
-ELEMENTS = Units("elements")
 
 
 class Drawn:
-    """The arguments of each draw of gates."""
+    """The arguments of each draw of gates; of the counts, that of the first image."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.scores: list[Tensor] = []
         self.counts: list[float] = []
         self.bounds: list[int] = []
-        self.temperatures: list[float] = []
+        self.temperatures: list[float | Tensor] = []
 
         def note(problem: Problem, scores: Tensor, count: Tensor, most: int, **rest: Any) -> Tensor:
             self.scores.append(scores)
-            self.counts.append(count.item())
+            self.counts.append(count[0].item())
             self.bounds.append(most)
             self.temperatures.append(rest["temperature"])
             return draw_largest(problem, scores, count, most, **rest)
@@ -37,26 +35,56 @@ class Drawn:
         monkeypatch.setattr(start_file, "draw_largest", note)
 
 
-def make_start(problem: Problem, steps: int, known: float, **settings: Any) -> list[Tensor]:
-    """The candidates of a start."""
-    search = start(
-        problem,
+def start_of(
+    problem: Problem, length: int, known: float | Tensor = torch.inf, **settings: Any
+) -> Start:
+    """A start of all images of a problem, which aims at no class."""
+    rows = torch.arange(len(problem))
+    return Start(
+        problem.images,
         ELEMENTS,
-        steps,
-        known=torch.tensor([float(known)]),
-        use="test",
-        **{"memory": 0.85, **settings},
+        rows,
+        torch.full_like(rows, -1),
+        torch.full_like(rows, length),
+        torch.zeros_like(rows),
+        known=torch.as_tensor(known).float().expand(len(problem)),
+        **{
+            "memory": torch.full((len(problem),), 0.85),
+            **settings,
+        },
     )
-    return drive(problem, search).candidates
 
 
+def make_start(
+    problem: Problem, length: int, *, slot: int | None = None, **settings: Any
+) -> list[Tensor]:
+    """The candidates of a start."""
+    return drive(problem, start_of(problem, length, **settings), slot=slot).candidates
+
+
+@pytest.mark.parametrize(
+    ("slot", "bounds"),
+    [
+        (None, [16, 22, 30, 40, 53, 64, 85]),  # looked at in every fifth pass
+        (3, [16, 22, 30, 37, 50, 66, 84]),  # and in the first one of a slot
+    ],
+)
 def test_while_nothing_fools_a_start_opens_three_tenths_more(
+    monkeypatch: pytest.MonkeyPatch, slot: int | None, bounds: list[int]
+) -> None:
+    drawn = Drawn(monkeypatch)
+    make_start(grey(1, shape=(1, 20, 20)), 7, known=4, slot=slot)
+    assert drawn.counts == [16, 21, 28, 37, 49, 64, 84]  # 1.3 times as many, and one
+    assert drawn.bounds == bounds
+
+
+def test_the_bound_on_the_gates_is_that_of_the_image_with_most(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drawn = Drawn(monkeypatch)
-    make_start(grey(1, shape=(1, 20, 20)), 7, known=4)
-    assert drawn.counts == [16, 21, 28, 37, 49, 64, 84]  # 1.3 times as many, and one
-    assert drawn.bounds == [16, 22, 30, 40, 53, 64, 85]  # looked at in every fifth step
+    make_start(grey(3, shape=(1, 20, 20)), 2, known=torch.tensor([3, 5, 4]))
+    assert drawn.counts == [12, 16]
+    assert drawn.bounds == [20, 27]
 
 
 @pytest.mark.parametrize(
@@ -70,13 +98,25 @@ def test_a_start_opens_four_times_what_is_known_to_do(
     assert drawn.counts == [count]
 
 
+@pytest.mark.parametrize(
+    ("side", "counts"),
+    [
+        (10, [8, 5, 3, 2, 1, 1, 1, 1]),
+        (100, [500, 356, 264, 208, 174, 155, 145, 140]),
+    ],
+)
+@pytest.mark.parametrize("slot", [None, 3])
 def test_once_it_fools_a_start_opens_ever_fewer_and_at_least_one(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, side: int, counts: list[int], slot: int | None
 ) -> None:
-    """By 0.3 of them at first and 0.02 at the end, along half a cosine."""
+    """By 0.3 of them at first and 0.02 at the end, along 1 - s * s * (3 - 2 * s).
+
+    After 1/8 of the passes by 0.02 + 0.28 * 0.9570 = 0.2880, after 2/8 by 0.2563, then by 0.2114,
+    0.16, 0.1086, 0.0638 and 0.0320.
+    """
     drawn = Drawn(monkeypatch)
-    make_start(grey(1, any_change), 8, known=torch.inf)
-    assert drawn.counts == [8, 5, 3, 2, 1, 1, 1, 1]
+    make_start(grey(1, any_change, (1, side, side)), 8, slot=slot)
+    assert drawn.counts == counts
 
 
 def test_a_start_never_opens_as_many_as_fooled_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,14 +127,8 @@ def test_a_start_never_opens_as_many_as_fooled_before(monkeypatch: pytest.Monkey
         return torch.where(few, lead(images), -lead(images))
 
     drawn = Drawn(monkeypatch)
-    make_start(grey(1, eight), 6, known=torch.inf)
+    make_start(grey(1, eight), 6)
     assert drawn.counts == [8, 5, 7, 7, 7, 7]
-
-
-def test_a_start_cools_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = Drawn(monkeypatch)
-    make_start(grey(1), 4, known=torch.inf, temperature=0.8)
-    assert drawn.temperatures == pytest.approx([0.8, 0.6, 0.4, 0.2])
 
 
 @pytest.mark.parametrize(
@@ -108,28 +142,67 @@ def test_beyond_a_tenth_of_the_units_and_400_a_start_opens_a_fiftieth_more(
     monkeypatch: pytest.MonkeyPatch, side: int, counts: list[int]
 ) -> None:
     drawn = Drawn(monkeypatch)
-    make_start(grey(1, shape=(1, side, side)), 7, known=torch.inf)
+    make_start(grey(1, shape=(1, side, side)), 7)
     assert drawn.counts == counts
+
+
+# Draws
+
+
+@pytest.mark.parametrize("slot", [None, 3])
+def test_a_start_cools_down(monkeypatch: pytest.MonkeyPatch, slot: int | None) -> None:
+    drawn = Drawn(monkeypatch)
+    make_start(grey(2), 4, slot=slot, temperature=torch.tensor([0.8, 0.4]))
+    warmth = torch.tensor([[0.8, 0.4], [0.6, 0.3], [0.4, 0.2], [0.2, 0.1]])
+    drawn_at = torch.stack([torch.as_tensor(each) for each in drawn.temperatures])
+    torch.testing.assert_close(drawn_at, warmth.unsqueeze(2))
+
+
+def test_a_start_without_temperatures_sorts(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = Drawn(monkeypatch)
+    make_start(grey(1), 2)
+    assert drawn.temperatures == [0, 0]
+
+
+def test_what_is_drawn_depends_on_the_pass_of_the_attack() -> None:
+    problem = grey(1)
+
+    def first_gates(done: int, **settings: Any) -> Tensor:
+        search = start_of(problem, 2, **settings)
+        _, gates = each_pass(problem, search, ELEMENTS, 2, done)
+        return gates
+
+    warm = torch.tensor([0.6])
+    drawn = first_gates(0, temperature=warm)
+    assert torch.equal(first_gates(0, temperature=warm), drawn)
+    assert not torch.equal(first_gates(40, temperature=warm), drawn)
+    assert torch.equal(first_gates(40), first_gates(0))  # sorted
+    assert not torch.equal(first_gates(0), drawn)
 
 
 def test_a_start_favours_regions_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = Drawn(monkeypatch)
     field = torch.linspace(-1, 1, 100).unsqueeze(0)
-    monkeypatch.setattr(start_file, "favoured_regions", lambda *_: field)
-    make_start(grey(1), 2, known=torch.inf, favour=2.0)
+    make_start(grey(1), 2, favour=2 * field)
     first, second = drawn.scores
     torch.testing.assert_close(first, 0.5 * (2 * field).exp())  # slope 1, room 0.5
     loyal = torch.where(field >= field[0, -8], 1.4, 1.0)  # the eight that are open
     torch.testing.assert_close(second, 0.5 * loyal * field.exp())
 
 
-@pytest.mark.parametrize(("dense", "steps"), [(4, 6), (4, 3)])
-def test_signed_steps_come_first_and_grow_shorter(dense: int, steps: int) -> None:
-    candidates = make_start(grey(1), steps, known=torch.inf, dense=dense)
+# Signed steps
+
+
+@pytest.mark.parametrize("slot", [None, 2])
+@pytest.mark.parametrize(("dense", "length"), [(4, 6), (4, 3)])
+def test_signed_steps_come_first_and_grow_shorter(
+    dense: int, length: int, slot: int | None
+) -> None:
+    candidates = make_start(grey(1), length, slot=slot, dense=dense)
     lowest = [adv.min().item() for adv in candidates]
-    assert lowest == pytest.approx([0.5, 0.3, 0.15, 0.05, 0, 0][:steps])  # by 0.2 * (1 - step / 4)
+    assert lowest == pytest.approx([0.5, 0.3, 0.15, 0.05, 0, 0][:length])  # 0.2 * (1 - step / 4)
     counts = [int(ELEMENTS.count(adv, candidates[0])) for adv in candidates]
-    assert counts == [0, 100, 100, 100, 8, 11][:steps]
+    assert counts == [0, 100, 100, 100, 8, 11][:length]
 
 
 def test_signed_steps_keep_to_the_grid_and_the_mask() -> None:
@@ -137,7 +210,7 @@ def test_signed_steps_keep_to_the_grid_and_the_mask() -> None:
     problem.images = torch.full_like(problem.images, 102 / 255)
     problem.allowed = torch.zeros_like(problem.images, dtype=torch.bool)
     problem.allowed[:, :, :5] = True
-    *_, last = candidates = make_start(problem, 8, known=torch.inf, dense=6, eight_bit=True)
+    *_, last = candidates = make_start(problem, 8, dense=6, eight_bit=True)
     for adv in candidates:
         assert torch.equal((adv * 255).round() / 255, adv)
         assert torch.equal(adv[:, :, 5:], problem.images[:, :, 5:])
@@ -146,43 +219,69 @@ def test_signed_steps_keep_to_the_grid_and_the_mask() -> None:
 
 def test_a_start_that_signed_steps_fooled_opens_fewer_than_any_of_them() -> None:
     """All 9 values change in signed steps; 8 gates at most from then on."""
-    candidates = make_start(grey(1, any_change, (1, 3, 3)), 6, known=torch.inf, dense=3)
+    candidates = make_start(grey(1, any_change, (1, 3, 3)), 6, dense=3)
     counts = [int(ELEMENTS.count(adv, candidates[0])) for adv in candidates]
     assert counts[:4] == [0, 9, 9, 8]
 
 
-@pytest.mark.parametrize(
-    ("memory", "weights"),
-    [
-        (0.9, [[1, 0, 0, 0], [1 / 2, 1 / 2, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [1 / 4] * 4]),
-        (
-            0.5,
-            [
-                [1, 0, 0, 0],
-                [1 / 2, 1 / 2, 0, 0],
-                [1 / 4, 1 / 4, 1 / 2, 0],
-                [1 / 8, 1 / 8, 1 / 4, 1 / 2],
-            ],
-        ),
-        (0.0, [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]),
-    ],
-)
+# Memory, and company
+
+
 def test_gradients_count_the_same_until_the_memory_is_full(
-    monkeypatch: pytest.MonkeyPatch, memory: float, weights: list[list[float]]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The gradient of each pass is at a value of its own, and largest values count as 1."""
-    drawn, problem = Drawn(monkeypatch), grey(1)
-    search = start(problem, ELEMENTS, 4, known=torch.tensor([2.0]), memory=memory, use="test")
-    adv = next(search)
+    weights: dict[float, list[list[float]]] = {
+        0.9: [[1, 0, 0, 0], [1 / 2, 1 / 2, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [1 / 4] * 4],
+        0.5: [
+            [1, 0, 0, 0],
+            [1 / 2, 1 / 2, 0, 0],
+            [1 / 4, 1 / 4, 1 / 2, 0],
+            [1 / 8, 1 / 8, 1 / 4, 1 / 2],
+        ],
+        0.0: [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]],
+    }
+    drawn, problem = Drawn(monkeypatch), grey(3)
+    search = start_of(problem, 4, known=2, memory=torch.tensor([*weights]))
     for step in range(4):
-        grad = torch.zeros_like(adv)
-        grad.flatten()[step] = 7.0
-        answer = Answer(torch.ones(1), torch.zeros(1, dtype=torch.bool), grad)
-        opened = (adv != problem.images).flatten()[:4]
-        if step < 3:
-            adv = search.send(answer)
-        else:
-            with pytest.raises(StopIteration):
-                search.send(answer)
-        promises = drawn.scores[step][0, :4] / torch.where(opened, 1.4, 1.0)
-        torch.testing.assert_close(promises, 0.5 * torch.tensor(weights[step]).float())
+        slot = search.slot(problem, ELEMENTS, 1, step)  # a slot of its own
+        next(slot)
+        grad = torch.zeros_like(search.adv)
+        grad.flatten(1)[:, step] = torch.tensor([7.0, 0.5, 3.0])
+        opened = (search.adv != problem.images).flatten(1)[:, :4]
+        none = torch.zeros(3, dtype=torch.bool)
+        changed = ELEMENTS.count(search.adv, problem.images)
+        with pytest.raises(StopIteration):
+            slot.send(Answer(torch.ones(3), none, changed, grad))
+        search.taken = search.taken + 1
+        promises = drawn.scores[step][:, :4] / torch.where(opened, 1.4, 1.0)
+        wanted = torch.tensor([each[step] for each in weights.values()], dtype=torch.float32)
+        torch.testing.assert_close(promises, 0.5 * wanted)
+
+
+def test_images_can_leave_and_join_between_slots() -> None:
+    shape = (3, 10, 10)
+    model = exact_linear(4, shape)
+    images = sure_images(model, exact_images(5, shape))
+    with model.frozen(), torch.no_grad():
+        labels = model(images).argmax(dim=1)
+        goal = Goal(labels, (labels + 1) % 4)
+        problem = Problem(model, images, goal, Streams(0, torch.arange(5)))
+    lengths = torch.tensor([40, 60, 100, 40, 100])
+    fields = torch.linspace(-1, 1, 5 * 300).view(5, 300).double()
+
+    def begin(rows: Tensor) -> Start:
+        return Start(
+            images[rows],
+            ELEMENTS,
+            rows,
+            torch.full_like(rows, -1),
+            lengths[rows],
+            torch.zeros_like(rows),
+            known=torch.tensor([torch.inf, 4, 9, 2, torch.inf])[rows],
+            memory=torch.tensor([0.9, 0.8, 0.5, 0.9, 0.0])[rows],
+            temperature=torch.tensor([0.6, 0.3, 0.4, 0.9, 0.3])[rows],
+            favour=fields[rows],
+        )
+
+    assert_same(*cut_and_joined(problem, begin))

@@ -209,8 +209,10 @@ def test_every_sparse_attack_is_on_the_leaderboard() -> None:
 
 
 def test_every_model_with_weights_here_is_on_the_leaderboard() -> None:
-    plan = tomllib.loads((ROOT / "plans/leaderboard.toml").read_text())
-    planned = {model for product in plan["product"] for model in product["models"]}
+    planned = set()
+    for name in ("leaderboard", "leaderboard_cpu"):
+        plan = tomllib.loads((ROOT / f"plans/{name}.toml").read_text(encoding="utf-8"))
+        planned |= {model for product in plan["product"] for model in product["models"]}
     here = {f"pinprick:{name}" for name in shipped.names()}
     here |= {f"file:models/{path.parent.name}" for path in ROOT.glob("models/*/card.json")}
     assert here <= planned

@@ -4,13 +4,13 @@ from typing import Literal
 
 import pytest
 import torch
-from drive_search import answer, drive
+from drive_search import ELEMENTS, assert_same, cut_and_joined, drive, each_pass
 from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams
-from pinprick.attacks.pinprick.anneal import anneal
+from pinprick.attacks.pinprick.anneal import Anneal
 from pinprick.attacks.pinprick.lockstep import Answer
-from pinprick.oracle import exact_images
+from pinprick.oracle import exact_images, exact_linear, sure_images
 from pinprick.parts.best import Best
 from pinprick.parts.units import Units
 
@@ -23,10 +23,18 @@ def problem_of(
         return Problem(model, images, Goal(labels), rng, allowed=allowed)
 
 
+def anneal_of(found: Best, length: int, *, eight_bit: bool = False) -> Anneal:
+    """An anneal of all images of a problem, which aims at no class."""
+    rows = torch.arange(len(found.cost))
+    lengths, aims = torch.full_like(rows, length), torch.full_like(rows, -1)
+    return Anneal(rows, aims, found, lengths, torch.zeros_like(rows), eight_bit=eight_bit)
+
+
 def run(
-    problem: Problem, found: Best, units: Units, steps: int, *, eight_bit: bool = False
+    problem: Problem, found: Best, units: Units, length: int, *, eight_bit: bool = False
 ) -> None:
-    drive(problem, anneal(problem, units, steps, found=found, eight_bit=eight_bit))
+    """Anneal what was found, in place."""
+    drive(problem, anneal_of(found, length, eight_bit=eight_bit), units)
 
 
 def guesses(model: Classifier, images: Tensor) -> Tensor:
@@ -59,12 +67,8 @@ def test_each_pass_may_only_save_units(
     curved: Classifier, images: Tensor, curved_labels: Tensor
 ) -> None:
     problem, found = problem_of(curved, images, curved_labels), Best(images)
-    search = anneal(problem, Units("elements"), 40, found=found)
-    adv, counts = next(search), []
-    for _ in range(39):
-        adv = search.send(answer(problem, adv))
-        counts.append(found.cost)
-    needed = torch.stack(counts)
+    passes = each_pass(problem, anneal_of(found, 40), ELEMENTS, 40)
+    needed = torch.stack([found.cost for _ in passes])
     assert (needed[1:] <= needed[:-1]).all()
     assert (needed[-1] < needed[4]).any()
 
@@ -73,9 +77,10 @@ def test_it_goes_on_from_what_was_found(
     curved: Classifier, images: Tensor, curved_labels: Tensor
 ) -> None:
     problem, found = problem_of(curved, images, curved_labels), Best(images)
-    run(problem, found, Units("elements"), 40)
+    run(problem, found, ELEMENTS, 40)
     before = found.images
-    _, candidates = drive(problem, anneal(problem, Units("elements"), 3, found=found))
+    assert (before != images).any()
+    _, candidates = drive(problem, anneal_of(found, 3))
     assert torch.equal(candidates[0], before)
     assert len(candidates) == 3
 
@@ -84,7 +89,7 @@ def test_changes_only_what_it_may(
     curved: Classifier, images: Tensor, curved_labels: Tensor
 ) -> None:
     allowed = exact_images(6, (3, 6, 5), seed=3) > 0.4
-    for unit in (Units("elements"), Units("pixels")):
+    for unit in (ELEMENTS, Units("pixels")):
         found = Best(images)
         run(problem_of(curved, images, curved_labels, allowed), found, unit, 40)
         assert found.cost.isfinite().any()
@@ -124,20 +129,45 @@ def test_a_value_off_the_grid_by_rounding_alone_counts_as_unchanged(curved: Clas
     assert (moved[moved > 0] > 1 / 256).all()
 
 
-# One step by hand: Adam's first one is 0.5 per value, whatever the size of the gradient
+def test_images_can_leave_and_join_between_slots() -> None:
+    """Some of them start clean, and some at an image that fools."""
+    shape = (3, 6, 5)
+    model = exact_linear(4, shape)
+    images = sure_images(model, exact_images(5, shape))
+    problem = problem_of(model, images, guesses(model, images))
+    before, lengths = Best(images), torch.tensor([40, 60, 100, 40, 100])
+    run(problem, before, ELEMENTS, 30)
+    assert before.cost.isfinite().all()
+    clean = torch.tensor([1, 2, 4])
+    before.images[clean], before.cost[clean] = images[clean], torch.inf
+
+    def begin(rows: Tensor) -> Anneal:
+        aims, none = torch.full_like(rows, -1), torch.zeros_like(rows)
+        return Anneal(rows, aims, before[rows], lengths[rows], none)
+
+    assert_same(*cut_and_joined(problem, begin))
 
 
-def after_one_step(clean: list[float], found: list[float], *, met: bool) -> list[float]:
-    """The values of the second candidate; the margin falls as values do."""
+# One step by hand: Adam's first one is the rate per value, whatever the size of the gradient
+
+
+def after_one_step(
+    clean: list[float], found: list[float], *, met: bool, taken: int = 0
+) -> list[float]:
+    """The values of the second candidate, after so many of 100 passes; values go downhill."""
     images, adv = (torch.tensor(values).view(1, 1, 1, -1) for values in (clean, found))
     model = Classifier(lambda batch: batch.flatten(1)[:, :2])
     problem = problem_of(model, images, torch.tensor([0]))
     best = Best(adv)
-    best.cost = (adv != images).flatten(1).sum(dim=1).float()
-    search = anneal(problem, Units("elements"), 100, found=best)
-    assert torch.equal(next(search), adv)
-    told = Answer(torch.ones(1), torch.tensor([met]), torch.full_like(images, 7.0))
-    values: list[float] = search.send(told).flatten().tolist()
+    best.cost = ELEMENTS.count(adv, images)
+    search = anneal_of(best, 100)
+    search.taken += taken
+    slot = search.slot(problem, ELEMENTS, 2, taken)
+    next(slot)
+    assert torch.equal(search.adv, adv)
+    grad = torch.full_like(images, 7.0)
+    slot.send(Answer(torch.ones(1), torch.tensor([met]), best.cost, grad))
+    values: list[float] = search.adv.flatten().tolist()
     return values
 
 
@@ -153,3 +183,20 @@ def test_while_the_goal_is_met_changes_alone_are_weakened_and_the_threshold_rise
     assert kept == pytest.approx([0.5, 0.41], abs=1e-5)
     undone = after_one_step([0.5, 0.1], [0.5, 0.902], met=True)
     assert undone == pytest.approx([0.5, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("taken", "rate"), [(0, 0.5), (25, 0.4296875), (50, 0.275), (75, 0.1203125), (100, 0.05)]
+)
+def test_the_rate_falls_to_a_tenth(taken: int, rate: float) -> None:
+    """Along 0.5 * (0.1 + 0.9 * (1 - s * s * (3 - 2 * s))): at a quarter of the passes 0.84375."""
+    _, weakened = after_one_step([0.5, 0.1], [0.5, 0.91], met=True, taken=taken)
+    assert weakened == pytest.approx(0.91 - rate, abs=1e-5)
+
+
+def test_the_threshold_moves_by_a_hundredth_of_the_rate() -> None:
+    """After half the passes by 0.0027: changes of 0.3025 are undone, those of 0.303 stay."""
+    _, undone = after_one_step([0.5, 0.1], [0.5, 0.6775], met=True, taken=50)
+    assert undone == pytest.approx(0.1)
+    _, kept = after_one_step([0.5, 0.1], [0.5, 0.678], met=True, taken=50)
+    assert kept == pytest.approx(0.403, abs=1e-5)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 import torch
-from drive_search import answer, drive
+from drive_search import ELEMENTS, assert_same, cut_and_joined, drive, each_pass
 from torch import Tensor
 
 from parts.long_results import (
@@ -18,19 +18,26 @@ from parts.long_results import (
     shortened_with_and_without_company,
 )
 from pinprick import Classifier, Goal, Problem, Streams
-from pinprick.attacks.pinprick.trim import Removal, Swaps, trim
+from pinprick.attacks.pinprick.lockstep import Answer
+from pinprick.attacks.pinprick.trim import Trim
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 from pinprick.parts.best import Best
 from pinprick.parts.remove_units import UnitRemoval
 from pinprick.parts.units import Units
 
-ELEMENTS = Units("elements")
+
+def trim_of(
+    problem: Problem, found: Best, length: int, units: Units = ELEMENTS, *, eight_bit: bool = False
+) -> Trim:
+    """A trim of all images of a problem, which aims at no class."""
+    rows = torch.arange(len(problem))
+    aims, lengths = torch.full_like(rows, -1), torch.full_like(rows, length)
+    return Trim(problem.images, units, rows, aims, found, lengths, eight_bit=eight_bit)
 
 
-def run(problem: Problem, found: Best, units: Units, steps: int) -> list[Tensor]:
+def run(problem: Problem, found: Best, units: Units, length: int) -> list[Tensor]:
     """Trim what was found, in place; returns the candidates."""
-    search = trim(problem, units, steps, found=found, use="test")
-    return drive(problem, search).candidates
+    return drive(problem, trim_of(problem, found, length, units), units).candidates
 
 
 @pytest.mark.parametrize("unit", ["elements", "pixels"])
@@ -75,12 +82,10 @@ def test_what_is_kept_meets_the_goal_and_never_grows(
     images, adv, labels = images[fooled], adv[fooled], curved_labels[fooled]
     goal = Goal(labels, guesses(curved, adv) if targeted else None)
     problem, found = problem_of(curved, images, goal), as_found(adv, images, units)
-    search, before = trim(problem, units, 41, found=found, use="test"), found.cost
-    candidate = next(search)
-    for _ in range(40):
-        cost = found.cost
-        candidate = search.send(answer(problem, candidate))
+    cost = before = found.cost
+    for _ in each_pass(problem, trim_of(problem, found, 40, units), units, 40):
         assert (found.cost <= cost).all()
+        cost = found.cost
         with torch.no_grad():
             assert goal.met(curved(found.images)).all()
         assert torch.equal(found.cost, units.count(found.images, images))
@@ -148,6 +153,22 @@ def test_where_units_are_worth_the_same_company_makes_no_difference() -> None:
     assert (beside != before).any()
 
 
+def test_images_can_leave_and_join_between_slots() -> None:
+    """While images 0 and 2 swap units, image 3 removes some and image 4 takes signed steps."""
+    problem, before = badly_chosen()
+    images, lengths = problem.images, torch.tensor([40, 60, 100, 40, 100])
+    edge = (problem.gradient(images, problem.goal.margin) < 0).double()
+    before.images[3] = torch.where(edge[3] == 0, edge[3], before.images[3])
+    before.cost[3] = ELEMENTS.count(before.images, images)[3]
+    before.images[4], before.cost[4] = images[4], torch.inf
+
+    def begin(rows: Tensor) -> Trim:
+        aims = torch.full_like(rows, -1)
+        return Trim(images[rows], ELEMENTS, rows, aims, before[rows], lengths[rows])
+
+    assert_same(*cut_and_joined(problem, begin))
+
+
 # By hand: images of eight values, all of them changed
 
 
@@ -163,11 +184,16 @@ def judge(fools: Callable[[Tensor], Tensor], slopes: list[float]) -> Classifier:
     return Classifier(model)
 
 
+def all_changed(model: Classifier, number: int, count: int = 1) -> tuple[Problem, Best]:
+    """Images of so many values, and what was found: all of them changed."""
+    images = torch.zeros(count, 1, 1, number)
+    problem = problem_of(model, images, Goal(torch.zeros(count, dtype=torch.long)))
+    return problem, as_found(images + 1, images, ELEMENTS)
+
+
 def changed_units(model: Classifier, number: int, steps: int) -> list[list[int]]:
     """The units that are changed in each candidate, from all of them on."""
-    images = torch.zeros(1, 1, 1, number)
-    problem = problem_of(model, images, Goal(torch.tensor([0])))
-    candidates = run(problem, as_found(images + 1, images, ELEMENTS), ELEMENTS, steps)
+    candidates = run(*all_changed(model, number), ELEMENTS, steps)
     return [adv.flatten().nonzero().squeeze(1).tolist() for adv in candidates]
 
 
@@ -196,36 +222,6 @@ def test_a_unit_that_is_needed_stays_and_the_next_is_tried() -> None:
     assert changed_units(model, 4, 5) == [[0, 1, 2, 3], [2, 3], [1, 2, 3], [0, 2, 3], [0]]
 
 
-def test_after_a_swap_that_fools_all_units_are_tried_again() -> None:
-    images = torch.zeros(1, 1, 1, 4)
-    problem = problem_of(
-        judge(lambda on: on.any(dim=1), [1.0] * 4), images, Goal(torch.tensor([0]))
-    )
-    adv = torch.tensor([1.0, 1.0, 1.0, 0.0]).view_as(images)
-    other = torch.tensor([1.0, 0.0, 0.0, 1.0]).view_as(images)
-    found = as_found(adv, images, ELEMENTS)
-    removal, yes, no = (
-        Removal(problem, ELEMENTS, found, 3),
-        torch.tensor([True]),
-        torch.tensor([False]),
-    )
-    told = torch.tensor([-100.0]), -torch.ones_like(images)
-    removal.learn(adv, yes, *told)
-    for unit in range(3):
-        candidate, settled = removal.propose()
-        assert (adv - candidate).flatten().nonzero().tolist() == [[unit]]
-        assert not settled
-        removal.learn(candidate, no, *told)
-    assert removal.propose()[1]
-    removal.learn(other, no, *told)  # a swap in vain
-    assert removal.propose()[1]
-    found.offer(other, ELEMENTS.count(other, images), yes)
-    removal.learn(other, yes, *told)
-    candidate, settled = removal.propose()
-    assert (other - candidate).flatten().nonzero().tolist() == [[0]]
-    assert not settled
-
-
 def test_what_does_not_fool_yet_takes_shorter_and_shorter_signed_steps() -> None:
     model = judge(lambda on: ~on.any(dim=1), [-1.0] * 4)  # all values must be zero
     images = torch.full((1, 1, 1, 4), 0.5)
@@ -243,96 +239,216 @@ def test_signed_steps_keep_to_the_grid() -> None:
     model = judge(lambda on: ~on.any(dim=1), [-1.0] * 4)
     images = torch.full((1, 1, 1, 4), 102 / 255)
     problem = problem_of(model, images, Goal(torch.tensor([0])))
-    search = trim(problem, ELEMENTS, 7, found=Best(images), use="test", eight_bit=True)
-    for adv in drive(problem, search).candidates:
+    search = trim_of(problem, Best(images), 7, eight_bit=True)
+    candidates = drive(problem, search).candidates
+    assert len(candidates[1].unique()) == 1
+    for adv in candidates:
         assert torch.equal((adv * 255).round() / 255, adv)
 
 
-# Swaps alone, of a grey image of which some units are black
+# Told by hand: a trim that is sent answers and not a model's
 
 
-class GreySwaps:
-    """Swaps that were told of the black image, whose margin is -1."""
+class Told:
+    """A trim of one image for many passes, of which the first answer is of what was found."""
 
     def __init__(
         self,
-        cost: int,
+        adv: Tensor,
+        images: Tensor,
         units: Units = ELEMENTS,
-        shape: tuple[int, int, int] = (1, 10, 10),
+        *,
         allowed: Tensor | None = None,
+        length: int = 10**6,
     ) -> None:
-        self.images, self.units = torch.full((1, *shape), 0.5), units
-        may = torch.ones_like(self.images, dtype=torch.bool) if allowed is None else allowed
-        first = units.largest(may.float()).bool()
-        first &= first.cumsum(dim=1) <= cost
-        black = units.spread(first, self.images) & may
-        self.adv = torch.where(black, torch.zeros_like(self.images), self.images)
-        problem = Problem(
+        self.images, self.units = images, units
+        self.problem = Problem(
             Classifier(lambda batch: batch.flatten(1)[:, :2]),
-            self.images,
+            images,
             Goal(torch.tensor([0])),
             Streams(0, torch.arange(1)),
             allowed=allowed,
         )
-        found = as_found(self.adv, self.images, units)
-        self.swaps = Swaps(problem, units, found, cost, "test")
-        self.tell(self.adv, -1.0, shorter=True)
+        self.search = trim_of(self.problem, as_found(adv, images, units), length, units)
+        self.slot = self.search.slot(self.problem, units, 10**4, 0)
+        next(self.slot)
 
-    def tell(self, candidate: Tensor, margin: float, *, shorter: bool = False) -> None:
-        count = self.units.count(candidate, self.images)
-        grad = torch.linspace(-1, 1, self.images.numel()).view_as(self.images)
-        told = torch.tensor([shorter]), torch.tensor([margin]), grad
-        self.swaps.learn(candidate, count, *told)
+    def tell(self, margin: float, grad: Tensor, *, met: bool = False) -> Tensor:
+        """Answer for the candidate; returns the next one."""
+        count = self.units.count(self.search.adv, self.images)
+        told = torch.tensor([margin]), torch.tensor([met]), count, grad.view_as(self.images)
+        self.slot.send(Answer(*told))
+        return self.search.adv
 
-    def differing(self, one: Tensor, other: Tensor) -> int:
-        return int(self.units.count(one, other))
+    def removed(self) -> list[int]:
+        """The units of the best that are clean in the candidate."""
+        gone = self.units.changed(self.search.adv, self.search.found.images)
+        gone &= ~self.units.changed(self.search.adv, self.images)
+        return gone[0].nonzero().squeeze(1).tolist()
+
+    @property
+    def swaps(self) -> bool:
+        """Whether the candidate changes units that the best does not."""
+        best, adv = self.search.found.images, self.search.adv
+        new = self.units.changed(adv, self.images) & ~self.units.changed(best, self.images)
+        return bool(new.any())
+
+
+def black(number: int, *changed: int) -> Told:
+    """A black image of so many units, of which some are white."""
+    images = torch.zeros(1, 1, 1, number)
+    adv = images.clone()
+    adv[..., list(changed)] = 1
+    return Told(adv, images)
+
+
+def test_after_a_swap_that_fools_all_units_are_tried_again() -> None:
+    trim, grad = black(4, 0, 1, 2), -torch.ones(4)
+    trim.tell(-100, grad, met=True)
+    for unit in range(3):
+        assert trim.removed() == [unit]
+        assert not trim.swaps
+        trim.tell(100, grad)
+    assert trim.swaps
+    trim.tell(100, grad)
+    assert trim.swaps
+    trim.search.adv = torch.tensor([1.0, 0, 0, 1]).view_as(trim.images)  # if that is the swap
+    trim.tell(-100, grad, met=True)
+    assert trim.search.found.cost.tolist() == [2]
+    assert trim.removed() == [0]
+    assert not trim.swaps
+
+
+def test_gradients_count_by_their_size() -> None:
+    """200, 400, 600, 800 and 1, 0, 0, 0: the first is of least use still, at 100.5."""
+    trim = black(4, 0, 1, 2, 3)
+    trim.tell(-(10**4), -torch.tensor([200.0, 400, 600, 800]), met=True)
+    assert trim.removed() == [0, 1]
+    trim.tell(10**4, -torch.tensor([1.0, 0, 0, 0]))
+    assert trim.removed() == [0]
+    trim.tell(10**4, -torch.tensor([1.0, 0, 0, 0]))
+    assert trim.removed() == [1]  # 133, 200, 267
+
+
+def test_gradients_count_the_same_until_the_memory_is_full() -> None:
+    trim = black(8, *range(8))
+    for step in range(7):
+        grad = torch.zeros(8)
+        grad[step] = 3
+        trim.tell(-1, grad)
+        if step == 4:
+            torch.testing.assert_close(trim.search._mean.flatten(), 3 * at_first(8, [0.2] * 5))
+    weights = at_first(8, [0.128] * 5 + [0.16, 0.2])
+    torch.testing.assert_close(trim.search._mean.flatten(), 3 * weights)
+
+
+def at_first(number: int, values: list[float]) -> Tensor:
+    """So many values, these in front and zeros behind them."""
+    return torch.tensor(values + [0.0] * (number - len(values)))
+
+
+# Swaps of a grey image of which some units are black, once each was told to be needed
+
+SLOPES = torch.linspace(-1, 1, 100)
+
+
+def grey(
+    cost: int,
+    units: Units = ELEMENTS,
+    shape: tuple[int, int, int] = (1, 10, 10),
+    *,
+    allowed: Tensor | None = None,
+    grad: Tensor = SLOPES,
+) -> Told:
+    """A trim that is about to swap; the margin of what was found is -1."""
+    images = torch.full((1, *shape), 0.5)
+    may = torch.ones_like(images, dtype=torch.bool) if allowed is None else allowed
+    first = units.largest(may.float()).bool()
+    first &= first.cumsum(dim=1) <= cost
+    adv = torch.where(units.spread(first, images) & may, 0.0, images)
+    trim = Told(adv, images, units, allowed=allowed)
+    trim.tell(-1, grad, met=True)
+    settle(trim, grad)
+    return trim
+
+
+def settle(trim: Told, grad: Tensor = SLOPES) -> None:
+    """Say that no unit can go, without a margin that a swap could be compared with."""
+    while not trim.swaps:
+        assert trim.removed()
+        trim.tell(math.nan, grad)
+
+
+def differing(trim: Told, other: Tensor) -> int:
+    return int(trim.units.count(trim.search.adv, other))
 
 
 def test_a_swap_that_raises_the_margin_is_undone() -> None:
-    grey = GreySwaps(20)
-    first = grey.swaps.propose(1, 1.0)
-    assert grey.differing(first, grey.images) == 19
-    assert grey.differing(first, grey.adv) == 3  # two out, one in
-    grey.tell(first, 5.0)
-    current = first
+    trim = grey(20)
+    assert differing(trim, trim.images) == 19
+    assert differing(trim, trim.search.found.images) == 3  # two out, one in
+    current = trim.search.adv
+    trim.tell(5, SLOPES)
     margins = [(6.0, False), (5.0, True), (4.0, True), (4.5, False), (math.nan, False), (4.0, True)]
-    for step, (margin, kept) in enumerate(margins, start=2):
-        candidate = grey.swaps.propose(step, 1.0)
-        assert grey.differing(candidate, grey.images) == 19
-        assert grey.differing(candidate, current) == 2  # one out, one in
-        grey.tell(candidate, margin)
+    for margin, kept in margins:
+        candidate = trim.search.adv
+        assert differing(trim, trim.images) == 19
+        assert differing(trim, current) == 2  # one out, one in
+        trim.tell(margin, SLOPES)
         current = candidate if kept else current
+    assert differing(trim, current) == 2
 
 
 def test_a_candidate_of_another_count_is_not_swapped_further() -> None:
-    grey = GreySwaps(20)
-    first = grey.swaps.propose(1, 1.0)
-    grey.tell(first, 5.0)
-    grey.tell(grey.images, -5.0)
-    assert grey.differing(grey.swaps.propose(2, 1.0), first) == 2
+    trim = grey(20)
+    first = trim.search.adv
+    trim.tell(5, SLOPES)
+    trim.search.adv = trim.images
+    trim.tell(-5, SLOPES)
+    assert differing(trim, first) == 2
+
+
+def test_what_was_removed_in_vain_may_be_swapped_further() -> None:
+    """It has one unit fewer than the best, and the lowest margin of all such."""
+    images = torch.full((1, 1, 10, 10), 0.5)
+    adv = images.clone()
+    adv[:, :, :2] = 0
+    trim = Told(adv, images)
+    trim.tell(-1, SLOPES, met=True)
+    lowest = images
+    while not trim.swaps:
+        removed, candidate = trim.removed(), trim.search.adv
+        lowest = candidate if removed == [7] else lowest
+        trim.tell(2.0 if removed == [7] else 3.0, SLOPES)
+    assert differing(trim, lowest) == 2
 
 
 def test_after_a_shorter_image_any_margin_will_do() -> None:
-    grey = GreySwaps(20)
-    first = grey.swaps.propose(1, 1.0)
-    grey.tell(first, 5.0)
-    shorter = grey.swaps.propose(2, 1.0)
-    grey.tell(shorter, -1.0, shorter=True)
-    grey.swaps._found.cost = torch.tensor([19.0])  # as the search does
-    second = grey.swaps.propose(3, 1.0)
-    assert grey.differing(second, grey.images) == 18
-    assert grey.differing(second, shorter) == 3
-    grey.tell(second, 9.0)
-    assert grey.differing(grey.swaps.propose(4, 1.0), second) == 2
+    trim = grey(20)
+    trim.tell(5, SLOPES)
+    shorter = trim.search.adv
+    trim.tell(-1, SLOPES, met=True)
+    assert trim.search.found.cost.tolist() == [19]
+    settle(trim)
+    for _ in range(9):
+        assert differing(trim, trim.images) == 18
+        assert differing(trim, shorter) == 3
+        trim.tell(math.nan, SLOPES)
+    second = trim.search.adv
+    trim.tell(9, SLOPES)
+    assert differing(trim, second) == 2
 
 
-@pytest.mark.parametrize(("left", "out"), [(1.0, 4), (0.5, 2), (0.1, 1)])
-def test_a_tenth_of_the_units_is_swapped_and_ever_fewer(left: float, out: int) -> None:
-    grey = GreySwaps(41)
-    candidate = grey.swaps.propose(1, left)
-    removed = (grey.adv == 0) & (candidate != 0)
-    assert int(removed.sum()) == out + 1  # one more, since there are 41
-    assert grey.differing(candidate, grey.images) == 40
+@pytest.mark.parametrize(("taken", "out"), [(1, 4), (50, 2), (90, 1), (100, 1), (120, 1)])
+def test_a_tenth_of_the_units_is_swapped_and_ever_fewer(taken: int, out: int) -> None:
+    """Of 45 units; in 100 passes, and beyond them."""
+    trim = grey(46)
+    trim.search.taken, trim.search.length = torch.tensor([taken]), torch.tensor([100])
+    trim.slot = trim.search.slot(trim.problem, ELEMENTS, 10, taken)
+    next(trim.slot)
+    trim.tell(math.nan, SLOPES)
+    assert len(trim.removed()) == out + 1  # one more, since there are 46
+    assert differing(trim, trim.images) == 45
 
 
 @pytest.mark.parametrize("unit", ["elements", "pixels"])
@@ -340,25 +456,152 @@ def test_units_are_swapped_in_at_corners_that_are_allowed(
     unit: Literal["elements", "pixels"],
 ) -> None:
     allowed = exact_images(1, (3, 6, 6), seed=3) > 0.7
-    grey = GreySwaps(6, Units(unit), (3, 6, 6), allowed)
-    values: set[float] = set()
-    for step in range(1, 40):
-        candidate = grey.swaps.propose(step, 1.0)
-        assert not ((candidate != grey.images) & ~allowed).any()
-        assert grey.differing(candidate, grey.images) == 5
-        fresh = (grey.adv == grey.images) & (candidate != grey.images)
+    slopes = torch.linspace(-1, 1, 108)
+    trim = grey(6, Units(unit), (3, 6, 6), allowed=allowed, grad=slopes)
+    best, values = trim.search.found.images, set[float]()
+    for _ in range(40):
+        candidate = trim.search.adv
+        assert not ((candidate != trim.images) & ~allowed).any()
+        assert differing(trim, trim.images) == 5
+        fresh = (best == trim.images) & (candidate != trim.images)
         values |= set(candidate[fresh].tolist())
-        grey.tell(candidate, 1.0)
+        trim.tell(1, slopes)
     assert values == {0.0, 1.0}
+
+
+def test_any_unit_may_go() -> None:
+    """Two of 20 do in each of 400 swaps: 40 times each, within 4 standard deviations."""
+    trim, times = grey(20), torch.zeros(20)
+    for _ in range(400):
+        times[trim.removed()] += 1
+        trim.tell(math.nan, SLOPES)
+    assert times.sum() == 800
+    assert times.min() >= 16
+    assert times.max() <= 64
 
 
 def test_half_of_the_swaps_follow_the_gradient() -> None:
     """By promise the value goes where the gradient says; else to either corner."""
-    grey = GreySwaps(20)
-    downhill = (torch.linspace(-1, 1, 100) < 0).float().view_as(grey.images)
+    trim = grey(20)
+    downhill = (SLOPES < 0).float().view_as(trim.images)
     against = 0
-    for step in range(1, 401):
-        candidate = grey.swaps.propose(step, 1.0)
-        fresh = (grey.adv == grey.images) & (candidate != grey.images)
+    for _ in range(400):
+        candidate = trim.search.adv
+        fresh = (trim.search.found.images == trim.images) & (candidate != trim.images)
+        assert int(fresh.sum()) == 1
         against += int((candidate != downhill)[fresh].sum())
+        trim.tell(math.nan, SLOPES)
     assert 70 <= against <= 130  # a quarter of 400, within 3.5 standard deviations
+
+
+def test_the_other_half_takes_any_unit_to_any_corner() -> None:
+    """Only one of the 80 others has a slope: half of the swaps take it, and one in 80 more."""
+    slopes = torch.zeros(100)
+    slopes[:20], slopes[70] = -1, 0.01
+    trim, units, values = grey(20, grad=slopes), list[int](), list[float]()
+    for _ in range(400):
+        new = (trim.search.found.images == trim.images) & (trim.search.adv != trim.images)
+        (unit,) = new.flatten().nonzero().flatten().tolist()
+        units.append(unit)
+        values += trim.search.adv[new].tolist() if unit != 70 else []
+        trim.tell(math.nan, slopes)
+    assert 167 <= units.count(70) <= 238  # 202.5, within 3.5 standard deviations
+    assert min(units) >= 20
+    assert len({*units}) > 60
+    assert 0.37 <= sum(values) / len(values) <= 0.63  # of about 197
+
+
+def test_each_channel_of_a_pixel_goes_to_a_corner_of_its_own() -> None:
+    """Without a gradient, swaps that follow it take no pixel."""
+    none = torch.zeros(108)
+    trim, corners = grey(6, Units("pixels"), (3, 6, 6), grad=none), set[tuple[float, ...]]()
+    best = trim.search.found.images
+    for _ in range(150):
+        new = trim.units.changed(trim.search.adv, trim.images)
+        new &= ~trim.units.changed(best, trim.images)
+        corners |= {tuple(values) for values in trim.search.adv.flatten(2)[0].T[new[0]].tolist()}
+        trim.tell(math.nan, none)
+    assert corners == {(r, g, b) for r in (0.0, 1.0) for g in (0.0, 1.0) for b in (0.0, 1.0)}
+
+
+def test_a_swap_draws_one_number_per_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that says whether it follows the gradient; to remove units, nothing is drawn."""
+    drawn: list[tuple[int, ...]] = []
+    bits = Streams._bits
+
+    def note(self: Streams, shape: tuple[int, ...], step: int, use: str) -> Tensor:
+        drawn.append(shape)
+        return bits(self, shape, step, use)
+
+    monkeypatch.setattr(Streams, "_bits", note)
+    trim = grey(6, Units("pixels"), (3, 6, 6), grad=torch.linspace(-1, 1, 108))
+    assert sorted(drawn) == [(1,), (36,)]
+    trim.tell(1, torch.linspace(-1, 1, 108))
+    assert len(drawn) == 4
+
+
+# Beyond its passes
+
+
+def after_its_passes(
+    fools: Callable[[Tensor], Tensor], number: int, passes: int
+) -> tuple[list[bool], list[float]]:
+    """Whether a trim of so many units is over after its passes, and how many are left."""
+    problem, found = all_changed(judge(fools, [1.0] * number), number)
+    search = trim_of(problem, found, passes)
+    drive(problem, search)
+    return search.over().tolist(), found.cost.tolist()
+
+
+@pytest.mark.parametrize(("needed", "over"), [(157, True), (155, False)])
+def test_a_trim_goes_on_while_it_removes_more_than_one_unit_in_40(needed: int, over: bool) -> None:
+    """Of 160 it removes 80, 40, 20, 10 in vain, then 5, or 2 and 1; it has not tried all."""
+    assert after_its_passes(lambda on: on.sum(dim=1) >= needed, 160, 10) == ([over], [needed])
+
+
+@pytest.mark.parametrize(("passes", "over"), [(3, False), (4, True)])
+def test_a_trim_that_tried_all_units_is_over(passes: int, over: bool) -> None:
+    """Two of four go at once, then each of the others in vain."""
+    assert after_its_passes(lambda on: on[:, 2] & on[:, 3], 4, passes) == ([over], [2])
+
+
+def test_a_trim_has_its_passes_though_it_removes_nothing() -> None:
+    problem, found = all_changed(judge(lambda on: on.all(dim=1), [1.0] * 4), 4)
+    search = trim_of(problem, found, 40)
+    for done, over in ((0, False), (20, True)):
+        list(each_pass(problem, search, ELEMENTS, 20, done))
+        assert search.over().tolist() == [over]
+
+
+def test_it_is_the_last_slot_that_counts() -> None:
+    """40 of 80 units go in the first, 39 in the second, none in the third."""
+    problem, found = all_changed(judge(lambda on: on.any(dim=1), [1.0] * 80), 80)
+    search = trim_of(problem, found, 2)
+    for done, left, over in ((0, 40, False), (2, 1, False), (4, 1, True)):
+        list(each_pass(problem, search, ELEMENTS, 2, done))
+        assert found.cost.tolist() == [left]
+        assert search.over().tolist() == [over]
+
+
+def test_each_image_goes_on_by_itself() -> None:
+    """All four values are needed, or any of them; nothing fools the third image."""
+
+    def fools(on: Tensor) -> Tensor:
+        return torch.stack((on[0].all(), on[1].any(), torch.tensor(False)))
+
+    problem, found = all_changed(judge(fools, [1.0] * 4), 4, count=3)
+    found.images[2], found.cost[2] = problem.images[2], torch.inf
+    search = trim_of(problem, found, 2)
+    drive(problem, search)
+    assert found.cost.tolist() == [4, 2, torch.inf]
+    assert search.over().tolist() == [True, False, True]
+
+
+def test_an_image_that_begins_to_fool_goes_on() -> None:
+    model = judge(lambda on: ~on.any(dim=1), [-1.0] * 4)  # all values must be zero
+    images = torch.full((1, 1, 1, 4), 0.25)
+    problem = problem_of(model, images, Goal(torch.tensor([0])))
+    search = trim_of(problem, Best(images), 3)
+    drive(problem, search)
+    assert search.found.cost.tolist() == [4]
+    assert not search.over()

@@ -48,7 +48,7 @@ class Start(Search):
         memory: Most weight of the past in the running mean of the gradients, per image.
         temperature: Noise in the draw of the gates, per image; None to sort them.
         favour: Logarithm of the weight of each unit at first, (row, unit); None for equal weights.
-        dense: How many of the passes are signed steps.
+        dense: How many of the passes are signed steps; such starts begin together.
         eight_bit: Keep to values that an 8-bit image can hold.
     """
 
@@ -87,7 +87,7 @@ class Start(Search):
         share = ((step - dense) / (self.length - dense).unsqueeze(1)).clamp_min(0)
         left = 1 - share
         fraction = _LAST + (_FIRST - _LAST) * falling(share)
-        signed = max(0, dense - int(self.taken[0])) if dense else 0
+        signed = max(0, dense - int(self.taken[:1].sum())) if dense else 0
         for now in range(passes):
             answer = yield
             found, grad = self.found, answer.grad

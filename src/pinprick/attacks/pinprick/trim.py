@@ -3,8 +3,8 @@
 To first order a changed unit matters by ``use = -sum g * delta``, ``g`` a running mean of the
 margin's gradient: the margin should rise by that when the unit is removed. As many of the least
 useful units are removed at once as the margin should allow. If that fails, half as many are tried.
-If a single one fails, it stays changed and the next is tried. While one unit in 40 is removed per
-slot, and not all were tried, the trim goes on beyond its passes.
+If a single one fails, it stays changed and the next is tried. While more than one unit in 40 goes
+per slot, and not all were tried, the trim goes on beyond its passes.
 
 Once every changed unit has been tried, one of them goes all the same, and units are swapped until
 the image fools without it: a few changed ones at random for as many others. Every second time, on
@@ -32,7 +32,7 @@ _UNIT = 2.0**-24  # of random bits
 _MEMORY = 0.8  # most weight of the past in the running mean
 _SWAPPED = 0.1  # share of the units that are swapped at first; at least one
 _TEMPERATURE = 0.6
-_WORTH = 1 - 1 / 40  # a slot is worth it if at most this share of the units is left
+_WORTH = 1 - 1 / 40  # a slot is worth it if less than this share of the units is left
 _GUIDED = 0.5  # share of the swaps that follow the gradient
 
 
@@ -162,7 +162,8 @@ class Trim(Search):
         keys = torch.where(
             guided, gains * noise_of(uniform, _TEMPERATURE, gains.dtype), 1 - uniform
         )
-        new = units.spread(mask_largest(keys * free, number, most), images)
+        keys = keys.masked_fill(~free, 0)  # an infinite key times zero would be NaN
+        new = units.spread(mask_largest(keys, number, most), images)
         values = torch.where(guided.view(-1, 1, 1, 1), edge, _any_corner(problem, units, bits))
         self.adv = torch.where(new, values, self.adv)
 

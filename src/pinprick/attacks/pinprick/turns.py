@@ -98,7 +98,7 @@ class Turns:
         self._plan, self._eight_bit = plan, eight_bit
         every = torch.arange(len(problem), device=best.cost.device)
         self._kind = torch.full_like(every, -1)  # of the turn that goes on; -1 for the first
-        self._known = best.cost.clone()  # units that sufficed before it
+        self._known = best.cost.to(torch.float64, copy=True)  # units that sufficed before it
         self._failures = every.new_zeros((len(problem), len(plan.kinds)))  # in a row
         self._aimed = torch.zeros_like(every)  # starts that had an aim
         self._rivals: Tensor | None = None  # the classes to aim at, cheapest first
@@ -142,7 +142,7 @@ class Turns:
             return
         cost, kinds = self._best.cost[rows], self._plan.kinds
         chosen = self._failures[rows].argmin(dim=1)
-        self._kind[rows], self._known[rows] = chosen, cost
+        self._kind[rows], self._known[rows] = chosen, cost.double()
         pace = cost.new_tensor([kind.pace for kind in kinds])[chosen]
         lengths = torch.tensor(_LENGTHS, device=cost.device)
         length = lengths[torch.bucketize(pace * cost.sqrt(), lengths[:-1])]
