@@ -20,6 +20,7 @@ from pinprick.report.docs_leaderboard import (
     attack_table,
     attackbench_table,
     boards,
+    dataset_name,
     leaderboard_figure,
     model_table,
 )
@@ -92,15 +93,15 @@ def not_run() -> str:
 
 def earlier_revisions() -> list[str]:
     """A sentence on the attacks whose rows are of an earlier revision, if there are any."""
-    found = {
-        (cell.attack["name"], cell.revision)
-        for cell, _ in Store(LEADERBOARD).cells().values()
-        if cell.attack["name"] in ATTACKS
-    }
+    found: dict[tuple[str, int], set[str]] = {}
+    for cell, _ in Store(LEADERBOARD).cells().values():
+        name = cell.attack["name"]
+        if name in ATTACKS and cell.revision != ATTACKS[name].card.revision:
+            found.setdefault((name, cell.revision), set()).add(dataset_name(cell.data))
     said = [
-        f"`{name}` (revision {revision}, now {ATTACKS[name].card.revision})"
-        for name, revision in sorted(found)
-        if revision != ATTACKS[name].card.revision
+        f"`{name}` on {' and '.join(sorted(data))} (revision {revision}, now "
+        f"{ATTACKS[name].card.revision})"
+        for (name, revision), data in sorted(found.items())
     ]
     return [f"**Earlier revisions** are measured of {', '.join(said)}."] if said else []
 
