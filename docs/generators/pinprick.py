@@ -1,4 +1,4 @@
-"""The table of docs/methods/pinprick.md that sets Pinprick beside σ-zero, from results/pinprick."""
+"""The tables of docs/methods/pinprick.md: beside σ-zero, and with one part left out."""
 
 from pathlib import Path
 from typing import Any
@@ -8,36 +8,26 @@ import numpy as np
 from pinprick.bench.store import Store
 from pinprick.report.docs_measured import markdown_table
 
-STORE = Path(__file__).parents[2] / "results" / "pinprick"
+RESULTS = Path(__file__).parents[2] / "results"
 GOALS = {"untargeted": "none", "least_likely": "least likely", "random": "random"}
 EFFORTS = ("fast", "balanced", "thorough")
+PARTS = {
+    "WithoutSignedSteps": "no signed steps at first",
+    "WithoutTrims": "no trims",
+    "WithoutAims": "no aims",
+    "WithoutDraws": "gates sorted, not drawn",
+    "WithoutRegions": "no starts by regions",
+    "WithoutAnnealing": "no anneals",
+    "WithoutSwaps": "no turns of swaps alone",
+    "AnnealingAlone": "anneals alone after the first turn",
+    "StartsAlone": "starts alone after the first turn",
+}
+Means = dict[tuple[str, str, str], float]  # by model, goal and attack
 
 
 def beside_sigma_zero() -> str:
     """Mean elements of the three efforts, over those of σ-zero with 1000 steps."""
-    columns = ("cell", "correct", "success", "elements")
-    frame = Store(STORE).scan().select(columns).collect()
-    found = {name: frame[name].to_numpy() for name in columns}
-    means: dict[tuple[str, str, str], float] = {}
-    images: dict[tuple[str, str], int] = {}
-    revisions = set()
-    for key, (cell, _) in Store(STORE).cells().items():
-        rows = (found["cell"] == key) & found["correct"]
-        needed = np.where(found["success"], found["elements"].astype(float), np.inf)[rows]
-        what = cell.attack.get("effort", cell.attack["name"])
-        means[cell.model, cell.goal, what] = float(needed.mean())
-        images[cell.model, cell.goal] = int(rows.sum())
-        if cell.attack["name"] == "pinprick":
-            revisions.add(cell.revision)
-    table = [
-        [
-            model.removeprefix("pinprick:"),
-            GOALS[goal],
-            str(images[model, goal]),
-            *_row(means, model, goal),
-        ]
-        for model, goal in sorted(images, key=lambda pair: (pair[0], list(GOALS).index(pair[1])))
-    ]
+    means, images = _means("pinprick")
     head = [
         "model",
         "target",
@@ -46,11 +36,66 @@ def beside_sigma_zero() -> str:
         *EFFORTS,
         *(f"{one} / σ-zero" for one in EFFORTS),
     ]
-    said = ", ".join(map(str, sorted(revisions)))
-    return f"{markdown_table(head, table)}\n\nRevision {said} of Pinprick."
+    table = [
+        [_short(model), GOALS[goal], str(images[model, goal]), *_row(means, model, goal)]
+        for model, goal in _in_order(images)
+    ]
+    return f"{markdown_table(head, table)}\n\n{_revisions('pinprick')}"
 
 
-def _row(means: dict[tuple[str, str, str], float], model: str, goal: str) -> list[str]:
+def without_a_part() -> str:
+    """Mean elements with one part left out, over those of the whole attack."""
+    means, images = _means("ablation")
+    tasks = _in_order(images)
+    head = ["model", "target", "images", *PARTS.values()]
+    table = [
+        [
+            _short(model),
+            GOALS[goal],
+            str(images[model, goal]),
+            *(_words(means[model, goal, part] / means[model, goal, "balanced"]) for part in PARTS),
+        ]
+        for model, goal in tasks
+    ]
+    return f"{markdown_table(head, table)}\n\n{_revisions('ablation')}"
+
+
+def _means(name: str) -> tuple[Means, dict[tuple[str, str], int]]:
+    """Mean elements, and how many images they are of."""
+    store = Store(RESULTS / name)
+    columns = ("cell", "correct", "success", "elements")
+    frame = store.scan().select(columns).collect()
+    found = {column: frame[column].to_numpy() for column in columns}
+    means: Means = {}
+    images: dict[tuple[str, str], int] = {}
+    for key, (cell, _) in store.cells().items():
+        rows = (found["cell"] == key) & found["correct"]
+        needed = np.where(found["success"], found["elements"].astype(float), np.inf)[rows]
+        what = cell.attack["name"].rpartition(":")[2]
+        what = cell.attack["effort"] if what == "pinprick" else what
+        means[cell.model, cell.goal, what] = float(needed.mean())
+        images[cell.model, cell.goal] = int(rows.sum())
+    return means, images
+
+
+def _revisions(name: str) -> str:
+    found = {
+        cell.revision
+        for cell, _ in Store(RESULTS / name).cells().values()
+        if cell.attack["name"] == "pinprick"
+    }
+    return f"Revision {', '.join(map(str, sorted(found)))} of Pinprick."
+
+
+def _in_order(images: dict[tuple[str, str], int]) -> list[tuple[str, str]]:
+    return sorted(images, key=lambda pair: (_short(pair[0]), list(GOALS).index(pair[1])))
+
+
+def _short(model: str) -> str:
+    return model.removeprefix("pinprick:")
+
+
+def _row(means: Means, model: str, goal: str) -> list[str]:
     theirs = means[model, goal, "sigma_zero"]
     ours = [means.get((model, goal, effort)) for effort in EFFORTS]
     counts = [_words(mean) for mean in (theirs, *ours)]
@@ -61,4 +106,9 @@ def _words(number: float | None) -> str:
     return "-" if number is None else f"{number:.2f}"
 
 
-PAGES: dict[str, Any] = {"docs/methods/pinprick.md": {"beside sigma_zero": beside_sigma_zero}}
+PAGES: dict[str, Any] = {
+    "docs/methods/pinprick.md": {
+        "beside sigma_zero": beside_sigma_zero,
+        "without a part": without_a_part,
+    }
+}
