@@ -12,15 +12,15 @@ RESULTS = Path(__file__).parents[2] / "results"
 GOALS = {"untargeted": "none", "least_likely": "least likely", "random": "random"}
 EFFORTS = ("fast", "balanced", "thorough")
 PARTS = {
-    "WithoutSignedSteps": "no signed steps at first",
+    "WithoutSignedSteps": "no signed steps",
     "WithoutTrims": "no trims",
     "WithoutAims": "no aims",
-    "WithoutDraws": "gates sorted, not drawn",
-    "WithoutRegions": "no starts by regions",
+    "WithoutDraws": "no draws",
+    "WithoutRegions": "no regions",
     "WithoutAnnealing": "no anneals",
-    "WithoutSwaps": "no turns of swaps alone",
-    "AnnealingAlone": "anneals alone after the first turn",
-    "StartsAlone": "starts alone after the first turn",
+    "WithoutSwaps": "no swap turns",
+    "AnnealingAlone": "anneals alone",
+    "StartsAlone": "starts alone",
 }
 Means = dict[tuple[str, str, str], float]  # by model, goal and attack
 

@@ -69,7 +69,7 @@ FACTORS = {  # one line per attack that seeks the fewest elements or pixels
     "homotopy": Factor(leave=1.25, reach=1.25, proved=1.25),
     "jsma": Factor(leave=1.3, reach=1.4, proved=1.3),
     "pdpgd": Factor(leave=5.0, reach=5.0, proved=9.0),  # as published; prox="l0_exact" comes near 1
-    "pinprick": Factor(leave=1.0, reach=1.1, proved=1.05),
+    "pinprick": Factor(leave=1.02, reach=1.1, proved=1.05),
     "pixle": Factor(
         leave=math.inf, reach=math.inf, proved=20.0
     ),  # its colours are those of the image
