@@ -27,7 +27,7 @@ Means = dict[tuple[str, str, str], float]  # by model, goal and attack
 
 def beside_sigma_zero() -> str:
     """Mean elements of the three efforts, over those of σ-zero with 1000 steps."""
-    means, images = _means("pinprick")
+    means, images, revision = _means("pinprick")
     head = [
         "model",
         "target",
@@ -40,13 +40,12 @@ def beside_sigma_zero() -> str:
         [_short(model), GOALS[goal], str(images[model, goal]), *_row(means, model, goal)]
         for model, goal in _in_order(images)
     ]
-    return f"{markdown_table(head, table)}\n\n{_revisions('pinprick')}"
+    return f"{markdown_table(head, table)}\n\n{revision}"
 
 
 def without_a_part() -> str:
     """Mean elements with one part left out, over those of the whole attack."""
-    means, images = _means("ablation")
-    tasks = _in_order(images)
+    means, images, revision = _means("ablation")
     head = ["model", "target", "images", *PARTS.values()]
     table = [
         [
@@ -55,36 +54,30 @@ def without_a_part() -> str:
             str(images[model, goal]),
             *(_words(means[model, goal, part] / means[model, goal, "balanced"]) for part in PARTS),
         ]
-        for model, goal in tasks
+        for model, goal in _in_order(images)
     ]
-    return f"{markdown_table(head, table)}\n\n{_revisions('ablation')}"
+    return f"{markdown_table(head, table)}\n\n{revision}"
 
 
-def _means(name: str) -> tuple[Means, dict[tuple[str, str], int]]:
-    """Mean elements, and how many images they are of."""
+def _means(name: str) -> tuple[Means, dict[tuple[str, str], int], str]:
+    """Mean elements, how many images they are of, and a sentence on Pinprick's revision."""
     store = Store(RESULTS / name)
     columns = ("cell", "correct", "success", "elements")
     frame = store.scan().select(columns).collect()
     found = {column: frame[column].to_numpy() for column in columns}
     means: Means = {}
     images: dict[tuple[str, str], int] = {}
+    revisions = set()
     for key, (cell, _) in store.cells().items():
         rows = (found["cell"] == key) & found["correct"]
         needed = np.where(found["success"], found["elements"].astype(float), np.inf)[rows]
         what = cell.attack["name"].rpartition(":")[2]
-        what = cell.attack["effort"] if what == "pinprick" else what
+        if what == "pinprick":
+            what = cell.attack["effort"]
+            revisions.add(cell.revision)
         means[cell.model, cell.goal, what] = float(needed.mean())
         images[cell.model, cell.goal] = int(rows.sum())
-    return means, images
-
-
-def _revisions(name: str) -> str:
-    found = {
-        cell.revision
-        for cell, _ in Store(RESULTS / name).cells().values()
-        if cell.attack["name"] == "pinprick"
-    }
-    return f"Revision {', '.join(map(str, sorted(found)))} of Pinprick."
+    return means, images, f"Revision {', '.join(map(str, sorted(revisions)))} of Pinprick."
 
 
 def _in_order(images: dict[tuple[str, str], int]) -> list[tuple[str, str]]:

@@ -115,8 +115,9 @@ class Turns:
             rows, found = search.rows, search.found
             self._best.offer(found.images, found.cost, found.cost < torch.inf, rows)
             going = (self._best.cost[rows] > enough) & ~self._problem.refused[rows]
-            self._add(_some(search, going & ~search.over()))
-            over.append(self._trim(_some(search, going & search.over())))
+            ended = search.over()
+            self._add(_some(search, going & ~ended))
+            over.append(self._trim(_some(search, going & ended)))
         rows = torch.cat(over)
         self._count_failures(rows)
         return rows
