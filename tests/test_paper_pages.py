@@ -28,9 +28,11 @@ from generators.paper.rows import Layout, Rows, Sample, join, label_of, layout
 from pinprick.attacks import ATTACKS
 from pinprick.attacks.build import build
 from pinprick.bench.cache import Cache
+from pinprick.bench.judge_saved import judge_saved
 from pinprick.bench.plan_file import read_plan
 from pinprick.bench.run_cell import run_cell
 from pinprick.bench.store import Store
+from pinprick.errors import UnknownName
 from pinprick.own_code import import_own
 
 ROOT = Path(__file__).parents[1]
@@ -291,3 +293,78 @@ def test_a_smaller_picture_keeps_white_and_black() -> None:
     small = pictures.smaller(picture, 4)
     assert small.size == (4, 2)
     assert [small.getpixel((column, 0)) for column in (0, 3)] == [(0, 0, 0), (255, 255, 255)]
+
+
+def test_a_cpu_measures_the_first_images_of_the_same_plan() -> None:
+    plan = run().reduce_plan(read_plan(ROOT / "plans/paper/table2.toml"))
+    whole = replace(plan.products[0], device="cuda", precision="tf32", images_per_cell=3)
+    (reduced,) = run().reduce_to_cpu(replace(plan, products=(whole,)), 2).products
+    assert (reduced.device, reduced.precision, reduced.images_per_cell) == ("cpu", "float32", 2)
+    assert replace(reduced, device="cuda", precision="tf32", images_per_cell=3) == whole
+
+
+def test_victims_judge_saved_images_instead_of_another_attack(
+    small_store: Path, tmp_path: Path
+) -> None:
+    """Rows of an attack without victims give the rows that it has with victims."""
+    source, cache = Store(small_store), Cache()
+    wanted, origin = next(
+        (cell, origin)
+        for cell, origin in source.cells().values()
+        if cell.victims and cell.attack["name"] == "greedyfool"
+    )
+    alone, mine = Store(tmp_path / "alone"), Store(tmp_path / "mine")
+    alone.prepare()
+    mine.prepare()
+    without = replace(wanted, victims=(), data="fashion_sample/test[0:8]")
+    alone.write(without, *run_cell(without, cache))
+    assert run().take_over([wanted], mine, [alone.folder], cache) == 1
+    _, about, rows = mine.read(wanted.key)
+    _, _, expected = source.read(wanted.key)
+    assert rows.drop_columns("seconds").equals(expected.drop_columns("seconds"))
+    assert about.device == f"{origin.device}, victims on cpu"
+    other = replace(wanted, seed=1)
+    assert run().take_over([other], mine, [alone.folder], cache) == 0
+
+
+def test_images_without_saved_perturbations_are_attacked_again(
+    small_store: Path, tmp_path: Path
+) -> None:
+    source, cache = Store(small_store), Cache()
+    wanted = next(
+        cell
+        for cell, _ in source.cells().values()
+        if cell.victims and cell.attack["name"] == "ifgsm"
+    )
+    without = replace(wanted, victims=())
+    alone = Store(tmp_path / "alone")
+    alone.prepare()
+    alone.write(without, *run_cell(without, cache))
+    assert judge_saved(wanted, alone, without, cache) is None
+
+
+def test_cells_are_chosen_by_the_values_of_their_columns() -> None:
+    cache = Cache()
+    plan = run().load_plan("table1", cache, small=True)
+    where = ["attack=wifgsm,fmn", "goal=least_likely", "max_passes=60"]
+    chosen = run().cells_of(plan, cache, where)
+    assert {(cell.attack["name"], cell.goal) for cell in chosen} == {
+        ("wifgsm", "least_likely"),
+        ("fmn", "least_likely"),
+    }
+    first = run().cells_of(plan, cache, where, images=3)
+    assert {(cell.first, cell.last) for cell in first} == {(0, 3)}
+    assert run().cells_of(None, cache, where) == ()
+    with pytest.raises(UnknownName, match="goal"):
+        run().cells_of(plan, cache, ["goal=least_likly"])
+
+
+def test_images_that_have_rows_of_another_device_are_not_measured_again(
+    small_store: Path, tmp_path: Path
+) -> None:
+    store = Store(small_store)
+    cell = next(cell for cell, _ in store.cells().values() if len(cell) == 4)
+    part, more = replace(cell, last=2, device="cuda"), replace(cell, last=5, device="cuda")
+    other = replace(cell, seed=1)
+    assert run().without_measured([part, more, other], store) == [more, other]
+    assert run().without_measured([part], Store(tmp_path)) == [part]

@@ -4,6 +4,8 @@
     ./scripts/paper table1 claims       some of the plans
     ./scripts/paper --list              what is missing, what is finished; nothing runs
     ./scripts/paper --small             all of it on a small scale, on a CPU, in a few minutes
+    ./scripts/paper --images 25         the first 25 images of each subset, on a CPU; the pages show
+                                        what has no rows of a GPU yet
 
 It can be stopped at any moment. The same command goes on: files that are there are not made again,
 and neither are finished cells. Cells that another store of the repository has are copied from it.
@@ -25,11 +27,14 @@ import torch
 from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
 from pinprick.bench.engines.run_cells import Engine, run_cells
+from pinprick.bench.judge_saved import attack_key, judge_saved
 from pinprick.bench.plan import Plan, Product
 from pinprick.bench.plan_file import read_plan
 from pinprick.bench.run_cell import run_cell
 from pinprick.bench.store import Store
 from pinprick.bench.validate import estimate
+from pinprick.bench.verify import chosen_cells
+from pinprick.cli.bench_where import read_where
 from pinprick.cli.console import Console
 from pinprick.data.registry import load_data
 from pinprick.errors import PinprickError
@@ -141,17 +146,63 @@ def _reduce(one: Product) -> Product:
     )
 
 
-def take_over(cells: Iterable[Cell], store: Store, others: Sequence[Path]) -> int:
-    """Copy finished cells of other stores; the number of those that were copied."""
-    found = 0
-    sources = [Store(folder) for folder in others if folder.is_dir()]
+def reduce_to_cpu(plan: Plan, images: int) -> Plan:
+    """The same plan on a CPU, in cells of at most so many images."""
+    products = (
+        replace(one, images_per_cell=min(images, one.images_per_cell)) for one in plan.products
+    )
+    on_cpu = (replace(one, device="cpu", precision="float32") for one in products)
+    return replace(plan, products=tuple(on_cpu))
+
+
+def without_measured(cells: Iterable[Cell], store: Store) -> list[Cell]:
+    """The cells whose images have no rows yet, on whichever device."""
+    known: dict[str, list[Cell]] = {}
+    for cell, _ in store.cells().values():
+        known.setdefault(_task(cell), []).append(cell)
+    return [
+        cell
+        for cell in cells
+        if not any(
+            one.first <= cell.first and cell.last <= one.last for one in known.get(_task(cell), [])
+        )
+    ]
+
+
+def _task(cell: Cell) -> str:
+    """All that decides the rows of a cell but its device and its share of the images."""
+    anywhere = replace(cell, device="", precision="", data_hash="", first=0, last=0)
+    return anywhere.key
+
+
+def take_over(
+    cells: Iterable[Cell], store: Store, others: Sequence[Path], cache: Cache | None = None
+) -> int:
+    """Take finished cells from other stores; the number of those that were taken.
+
+    For a cell with victims the rows of the same attack without victims will do, with every
+    perturbation. Its victims are queried then.
+    """
+    found, sources = 0, [Store(folder) for folder in others if folder.is_dir()]
+    same = {
+        attack_key(cell): (source, cell)
+        for source in sources
+        for cell, _ in source.cells().values()
+    }
     for cell in cells:
+        if store.has(cell):
+            continue
         source = next((one for one in sources if one.has(cell)), None)
-        if source is not None and not store.has(cell):
+        if source is not None:
             path = store.path(cell.key)
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source.path(cell.key), path)
             found += 1
+        elif cell.victims and attack_key(cell) in same:
+            judged = judge_saved(cell, *same[attack_key(cell)], cache)
+            if judged is not None:
+                store.write(cell, *judged)
+                found += 1
     return found
 
 
@@ -163,19 +214,29 @@ def prepare(missing: Sequence[Step]) -> None:
             print(f"paper: this failed, and what needs it is left out: {step.command}")
 
 
-def load_plan(name: str, cache: Cache, *, small: bool) -> tuple[Cell, ...]:
-    """The cells of a plan that can run here; what cannot is printed."""
+def load_plan(name: str, cache: Cache, *, small: bool) -> Plan | None:
+    """The part of a plan that can run here; what cannot is printed."""
     try:
         plan = read_plan(ROOT / "plans" / "paper" / f"{name}.toml")
     except PinprickError as error:
         print(f"left out: {error}")
-        return ()
-    if small:
-        plan = reduce_plan(plan)
-    plan, missing = plan.without_missing(cache)
+        return None
+    plan, missing = (reduce_plan(plan) if small else plan).without_missing(cache)
     for line in missing:
         print(f"left out: {line}")
-    return plan.cells(cache) if plan.products else ()
+    return plan if plan.products else None
+
+
+def cells_of(
+    plan: Plan | None, cache: Cache, where: Sequence[str] | None, images: int | None = None
+) -> Sequence[Cell]:
+    """The cells with these values of columns; with ``images``, the first ones on a CPU."""
+    if plan is None:
+        return ()
+    if images is not None:
+        cells = reduce_to_cpu(plan, images).cells(cache)
+        return chosen_cells([one for one in cells if one.first < images], read_where(where))
+    return chosen_cells(plan.cells(cache), read_where(where))
 
 
 def words(cells: Sequence[Cell], cache: Cache, workers: int) -> str:
@@ -199,6 +260,12 @@ def main() -> None:
     )
     parser.add_argument("plans", nargs="*", metavar="PLAN", help=f"some of {', '.join(PLANS)}")
     parser.add_argument("--small", action="store_true", help="on a small scale, on a CPU")
+    parser.add_argument(
+        "--images", type=int, metavar="N", help="the first N of each subset, on a CPU"
+    )
+    parser.add_argument(
+        "--where", action="append", metavar="COLUMN=VALUE", help="some of the cells: attack=wifgsm"
+    )
     parser.add_argument("--list", action="store_true", help="say what is missing, run nothing")
     parser.add_argument("--store", type=Path, help="the folder of finished cells")
     parser.add_argument("--workers", type=int, help="cells at a time; 14 on a GPU")
@@ -206,7 +273,12 @@ def main() -> None:
     unknown = sorted(set(options.plans) - set(PLANS))
     if unknown:
         parser.error(f"there is no plan {unknown[0]}; the plans are {', '.join(PLANS)}")
-    measure(options)
+    if options.images is not None and (options.small or options.images < 1):
+        parser.error("--images takes a number from 1 on, and is not for --small")
+    try:
+        measure(options)
+    except PinprickError as error:
+        parser.exit(2, f"paper: {error}\n")
 
 
 def measure(options: argparse.Namespace) -> None:
@@ -216,6 +288,8 @@ def measure(options: argparse.Namespace) -> None:
     if not options.small:
         needed = [step for step in steps() if set(step.plans) & set(chosen)]
         missing = [step for step in needed if not step.done()]
+        if options.images is not None:  # a training takes a GPU
+            missing = [step for step in missing if not step.seconds]
         for step in missing:
             took = f"  ({time_in_words(step.seconds)} on an H200)" if step.seconds else ""
             print(f"missing: {step.command}{took}")
@@ -229,12 +303,18 @@ def measure(options: argparse.Namespace) -> None:
             prepare(missing)
     if not options.list:
         store.prepare()
-    plans = {name: load_plan(name, cache, small=options.small) for name in chosen}
+    loaded = {name: load_plan(name, cache, small=options.small) for name in chosen}
     if not options.list and not options.small:
-        every = [cell for cells in plans.values() for cell in cells]
-        print(f"{take_over(every, store, [ROOT / one for one in OTHERS])} cells from other stores")
+        every = [one for plan in loaded.values() for one in cells_of(plan, cache, options.where)]
+        others = [ROOT / one for one in OTHERS]
+        print(f"{take_over(every, store, others, cache)} cells from other stores")
+    plans = {
+        name: cells_of(plan, cache, options.where, options.images) for name, plan in loaded.items()
+    }
     left = {name: [one for one in cells if not store.has(one)] for name, cells in plans.items()}
-    workers = options.workers or (2 if options.small else 14)
+    if options.images is not None:
+        left = {name: without_measured(cells, store) for name, cells in left.items()}
+    workers = options.workers or (14 if not options.small and options.images is None else 2)
     for name, cells in left.items():
         time = words(cells, cache, 1 if name in ALONE else workers)
         print(f"{name}: {len(plans[name]) - len(cells)} cells finished; {time}")

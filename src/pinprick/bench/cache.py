@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from pinprick.bench.cell import Cell
@@ -139,6 +140,11 @@ class Cache:
         except (OSError, subprocess.TimeoutExpired):
             return ""
         return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def device_here(kind: str) -> str:
+    """The kind of device of a cell, or the CPU where there is no such device."""
+    return kind if kind != "cuda" or torch.cuda.is_available() else "cpu"
 
 
 def _weights_hash(name: str, model: Classifier) -> str:

@@ -67,8 +67,8 @@ def run_cell(cell: Cell, loaded: Cache | None = None) -> "tuple[pa.Table, Origin
                         to_table(
                             result,
                             cell.key,
-                            victims=[_classes(one, result.adversarial) for one in victims],
-                            victims_clean=[_classes(one, result.images) for one in victims],
+                            victims=[predictions(one, result.adversarial) for one in victims],
+                            victims_clean=[predictions(one, result.images) for one in victims],
                             dense=cell.dense,
                         )
                     )
@@ -146,7 +146,8 @@ def _logits(model: Classifier, images: Images) -> torch.Tensor:
         return logits_or_nan(model, images.to(model.device or images.device))[0].cpu()
 
 
-def _classes(victim: Classifier, images: Images) -> Labels:
+def predictions(victim: Classifier, images: Images) -> Labels:
+    """The classes that a victim predicts, on the CPU."""
     return _logits(victim, images).argmax(dim=1)
 
 

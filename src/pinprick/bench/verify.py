@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 
 from pinprick.arithmetic import arithmetic
-from pinprick.bench.cache import Cache, LabelledImages
+from pinprick.bench.cache import Cache, LabelledImages, device_here
 from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import Damaged, Origin
 from pinprick.bench.judge_rows import Judge, judge_batch, logits_of
@@ -63,7 +63,7 @@ def verify_store(
     if not found and not outcome.damaged:
         raise BadInput(f"the store {folder} has no finished cells: there is nothing to verify")
     origins = {key: origin for key, (_, origin) in found.items()}
-    cells = sorted(_chosen([cell for cell, _ in found.values()], where), key=_task)
+    cells = sorted(chosen_cells([cell for cell, _ in found.values()], where), key=_task)
     with (progress or Progress()).count_images(_count(cells), "verifying") as advance:
         for _, of_model in groupby(cells, key=lambda cell: (cell.model, cell.weights)):
             work = _OneModel(store, Cache(root, trust=trust), origins, outcome, advance)
@@ -72,8 +72,10 @@ def verify_store(
     return outcome
 
 
-def _chosen(cells: Sequence[Cell], where: Mapping[str, Sequence[str]] | None) -> Sequence[Cell]:
-    """The cells that have these values; ``BadInput`` if there are none."""
+def chosen_cells(
+    cells: Sequence[Cell], where: Mapping[str, Sequence[str]] | None
+) -> Sequence[Cell]:
+    """The cells that have these values of columns; ``BadInput`` if there are none."""
     if not where:
         return cells
     keys = set(choose_cells(cells_frame(cells), where)["cell"])
@@ -105,7 +107,7 @@ class _OneModel:
 
     def verify(self, cells: Sequence[Cell]) -> None:
         """Verify cells that have model, victims and images in common."""
-        here = replace(cells[0], device=_device_here(cells[0].device))
+        here = replace(cells[0], device=device_here(cells[0].device))
         cache, model, given = self._cache, None, None
         with self._needed(cells, here.model, here.weights):
             model = cache.model_of(here)
@@ -216,8 +218,3 @@ def _one_ahead(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 def _count(cells: Sequence[Cell]) -> int:
     return sum(len(cell) for cell in cells)
-
-
-def _device_here(kind: str) -> str:
-    """The kind of device of a cell, or the CPU where there is no such device."""
-    return kind if kind != "cuda" or torch.cuda.is_available() else "cpu"
