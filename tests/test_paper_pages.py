@@ -179,7 +179,16 @@ def test_the_direction_of_lambda_is_that_of_the_rows() -> None:
     plan = layout("ablations", Rows(Path("none")))
     found = sweeps.sweep(_Sweep(plan.plan, plan.run, plan.rows), printed.LITE0, 4 / 255, "lam")
     assert [value for value, _ in found] == [10.0, 1e5]
-    assert sweeps._trend(found) == ["100 % to 25 %", "1 to 1", "no"]
+    assert sweeps._trend(found) == ["10 to 100000", "100 % to 25 %", "1 to 1", "no"]
+    many, few = sample([0, 1], [3.0, 5.0]), sample([0, 1], [2.0, math.inf])
+    none = sample([0, 1], [math.inf, math.inf])
+    assert sweeps._trend([(0.1, many), (1.0, few), (10.0, none)]) == [
+        "0.1 to 1",
+        "100 % to 50 %",
+        "4 to 2",
+        "yes",
+    ]
+    assert sweeps._trend([(0.1, none)]) == ["0.1 to 0.1", "0 %", text.DASH, "nothing is fooled"]
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from generators.paper import claims, transfer
 from generators.paper.printed import LITE0, RESNET18, published
 from generators.paper.robust import ROBUST
 from generators.paper.rows import Layout, Sample
-from generators.paper.sweeps import all_sweeps
+from generators.paper.sweeps import all_sweeps, stated_by
 from generators.paper.text import NOT_MEASURED, first_of, fooling_rate, percent, short
 from generators.paper.timing import kind_of_speedup, speedups
 from pinprick.bench.plan import Product
@@ -123,13 +123,16 @@ def times(plan: Layout) -> list[str]:
 
 def figure7(plan: Layout) -> list[str]:
     """The ablations."""
-    points = sum(len(one) for one in all_sweeps(plan))
+    points = sum(len(one) for sweeps in all_sweeps(plan).values() for one in sweeps)
     known = f"have {points} measured points" if points else f"are {NOT_MEASURED}"
+    stated = " and ".join(f"the {title.removeprefix('λ, ')}" for title in stated_by(plan))
     return [
         "**Figures 1 and 3 to 6**: the paper does not name its images. The commands make the same "
         "figures of other photographs, shown below.",
         "**Figure 2** is a plot of q_a. It is made again below.",
         f"**Figure 7**: the ablations {known}.",
+        "**λ**: its stated direction (more of it fools fewer images, with fewer elements) is that "
+        f"of {stated or 'neither convention'}.",
     ]
 
 
@@ -145,8 +148,8 @@ def near_optimal(table1: Layout, plan: Layout) -> list[str]:
     return [
         f"**Near-optimality**: on small networks our form of the attack needs {min(ratios):.2f} to "
         f"{max(ratios):.2f} times the proved fewest elements.",
-        f"**As printed**, with one τ for all images, it fools at most {percent(most)} of them.",
-        f"**Pinprick** needs at most {best:.2f} times the fewest.",
+        f"**As printed**, with one τ for all images, it fools at most {percent(most)} of them. "
+        f"Pinprick needs at most {best:.2f} times the fewest.",
         f"**On CIFAR-10**, elements of our form over those of `auto` with preset `quick`: {auto}.",
-        f"**Start, box rule, ReLU and q_a**: {claims.variants_known(plan)}.",
+        *claims.variants_in_short(plan),
     ]

@@ -168,16 +168,18 @@ def optima() -> Figure:
 
 
 def has_ablations(plan: Layout) -> bool:
-    return any(all_sweeps(plan))
+    return bool(all_sweeps(plan))
 
 
 def ablations(plan: Layout) -> Figure:
-    """Figure 7: three panels with two axes each, one row per network."""
-    figure = Figure(figsize=(10.5, 6.2), dpi=130, layout="constrained")
-    for row, (model, network) in zip(figure.subplots(2, 3), NETWORKS.items(), strict=True):
+    """Figure 7: three panels with two axes each, one row per network that has rows."""
+    models = list(all_sweeps(plan))
+    figure = Figure(figsize=(10.5, 3.1 * len(models)), dpi=130, layout="constrained")
+    panels = figure.subplots(len(models), 3, squeeze=False)
+    for row, model in zip(panels, models, strict=True):
         for axes, (title, names) in zip(row, PANELS.items(), strict=True):
             _panel(plan, axes, model, title, names)
-            axes.set_title(f"{network}: {title}", fontsize=9)
+            axes.set_title(f"{NETWORKS[model]}: {title}", fontsize=9)
     return figure
 
 
@@ -207,6 +209,8 @@ def _panel(plan: Layout, axes: Axes, model: str, title: str, names: Sequence[str
     axes.set_xscale("linear" if title == "τ" else "log")
     axes.set_ylabel("seconds per image" if title == "a" else "fooled, %", color=_RATE)
     other.set_ylabel("elements of fooled images", color=_COUNT)
+    if title == "λ" and axes.lines:
+        other.set_yscale("log")
     axes.set_xlabel(title)
     if axes.lines:
-        axes.legend(frameon=False, fontsize=6)
+        axes.legend(framealpha=0.8, edgecolor="none", fontsize=6)

@@ -9,6 +9,7 @@ from typing import Any
 from generators.paper.text import DASH
 
 RESNET18, LITE0 = "file:models/cifar10_resnet18", "efficientnet_lite0"
+RESNET20 = "pinprick:cifar10_resnet20"
 NETWORKS_FILE = "plans/paper/networks.py:"
 TITLES = {
     "cw_l0": "C&W l0",

@@ -5,14 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from generators.paper.printed import LITE0, RESNET18
+from generators.paper.printed import LITE0, RESNET18, RESNET20
 from generators.paper.rows import Layout, Sample
 from generators.paper.text import DASH, NOT_MEASURED, measured_table, percent, short
 
-NETWORKS = {LITE0: "EfficientNet-Lite0, 224 px", RESNET18: "ResNet-18, CIFAR-10"}
+NETWORKS = {
+    LITE0: "EfficientNet-Lite0, 224 px",
+    RESNET18: "ResNet-18, CIFAR-10",
+    RESNET20: "ResNet-20, CIFAR-10",
+}
 RADII = {"6/255": 6 / 255, "4/255": 4 / 255}
 _TAU, _A, _SCALE, _PRODUCT = 0.30, 0.1, 1e5, 100.0  # the printed values; CE: lam * loss_scale
-_LAM = {LITE0: 1e-3, RESNET18: 1e-2}
+_LAM = {LITE0: 1e-3, RESNET18: 1e-2, RESNET20: 1e-2}
 Point = tuple[float, Sample]
 
 
@@ -49,14 +53,13 @@ SWEEPS = {
 }
 
 
-def all_sweeps(plan: Layout) -> list[list[Point]]:
-    """Every sweep on every network."""
-    return [
-        sweep(plan, model, radius, name)
+def all_sweeps(plan: Layout) -> dict[str, list[list[Point]]]:
+    """Every sweep per network, of those that have rows."""
+    found = {
+        model: [sweep(plan, model, radius, name) for radius in RADII.values() for name in SWEEPS]
         for model in NETWORKS
-        for radius in RADII.values()
-        for name in SWEEPS
-    ]
+    }
+    return {model: sweeps for model, sweeps in found.items() if any(sweeps)}
 
 
 def sweeps_table(plan: Layout) -> str:
@@ -74,7 +77,9 @@ def sweeps_table(plan: Layout) -> str:
 def _line(points: Sequence[Point]) -> list[str]:
     if not points:
         return [NOT_MEASURED, DASH, DASH, DASH]
-    shown = points if len(points) <= 10 else points[::4]
+    fooling = [number for number, (_, one) in enumerate(points) if one.fooled.any()]
+    shown = points[max(0, fooling[0] - 1) : fooling[-1] + 2] if fooling else points
+    shown = shown if len(shown) <= 10 else shown[::4]
     values, samples = zip(*shown, strict=True)
     return [
         ", ".join(f"{value:g}" for value in values),
@@ -94,26 +99,56 @@ def direction(plan: Layout) -> str:
     for model, network in NETWORKS.items():
         for eps, radius in RADII.items():
             for name in ("lam", "ce"):
-                points = [point for point in sweep(plan, model, radius, name) if point[0] >= 1]
+                points = sweep(plan, model, radius, name)
                 lines.append([network, eps, SWEEPS[name], *_trend(points)])
-    head = ("network", "ε", "λ is the", "fooled, λ 1e1 to 1e5", "elements", "as stated")
+    head = ("network", "ε", "convention", "λ", "fooled", "mean elements", "as stated")
     return measured_table(head, lines)
 
 
+def stated_by(plan: Layout) -> list[str]:
+    """The conventions of lambda that have the stated direction wherever they are measured."""
+    found = {
+        title: [
+            _as_stated(sweep(plan, model, radius, name))
+            for model in all_sweeps(plan)
+            for radius in RADII.values()
+        ]
+        for name, title in SWEEPS.items()
+        if name in ("lam", "ce")
+    }
+    return [title for title, stated in found.items() if stated and all(stated)]
+
+
 def _trend(points: Sequence[Point]) -> list[str]:
-    if len(points) < 2:
-        return [NOT_MEASURED, DASH, DASH]
-    first, last = points[0][1], points[-1][1]
-    rates = [float(one.fooled.mean()) for one in (first, last)]
-    fewer = rates[1] < rates[0]
-    sparser = bool(
-        first.fooled.any()
-        and last.fooled.any()
-        and last.elements[last.fooled].mean() < first.elements[first.fooled].mean()
-    )
-    if rates[0] == rates[1] == 0:
-        verdict = "nothing is fooled"
-    else:
-        verdict = "yes" if fewer and (sparser or not last.fooled.any()) else "no"
-    ends = (f"{percent(rates[0])} to {percent(rates[1])}", f"{_mean(first)} to {_mean(last)}")
-    return [*ends, verdict]
+    if not points:
+        return [NOT_MEASURED, DASH, DASH, DASH]
+    ends = _ends(points)
+    if ends is None:
+        return [f"{points[0][0]:g} to {points[-1][0]:g}", "0 %", DASH, "nothing is fooled"]
+    (low, first), (high, last) = ends
+    return [
+        f"{low:g} to {high:g}",
+        f"{percent(_rate(first))} to {percent(_rate(last))}",
+        f"{_mean(first)} to {_mean(last)}",
+        "yes" if _as_stated(points) else "no",
+    ]
+
+
+def _as_stated(points: Sequence[Point]) -> bool:
+    """Whether a larger value fools fewer images with fewer elements, among those that fool some."""
+    ends = _ends(points)
+    if ends is None:
+        return False
+    (_, first), (_, last) = ends
+    means = [one.elements[one.fooled].mean() for one in (first, last)]
+    return _rate(last) < _rate(first) and bool(means[1] < means[0])
+
+
+def _ends(points: Sequence[Point]) -> tuple[Point, Point] | None:
+    """The smallest and the largest value that fool an image."""
+    fooling = [point for point in points if point[1].fooled.any()]
+    return (fooling[0], fooling[-1]) if fooling else None
+
+
+def _rate(sample: Sample) -> float:
+    return float(sample.fooled.mean())
