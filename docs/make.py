@@ -201,7 +201,7 @@ PICTURES = {
     "optimum": ["optimum.png", "floors.png"],
     "parity": ["parity.png"],
     "speed": ["speed.png"],
-    "paper": list(paper.FIGURES),
+    "paper": [*paper.FIGURES, paper.ABLATIONS],
     "interpretation": [f"interpretation_{name}.png" for name in interpretation.PLOTS],
     "examples": ["interpretation_examples.png"],
     "picture": ["attack.png"],

@@ -40,7 +40,7 @@ FIGURES = (
     *("paper_q_a.png", "paper_sparsity.png", "paper_robust.png", "paper_transfer.png"),
     *("paper_speedups.png", "paper_optima.png"),
 )
-ABLATIONS = "paper_ablations.png"  # drawn, and shown on a page, once there are rows
+ABLATIONS = "paper_ablations.png"  # drawn, and shown on a page, where there are rows
 SMALL = (
     "> A small run: other networks, four images and few passes in place of what the page says.\n\n"
 )
