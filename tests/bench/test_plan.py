@@ -12,6 +12,7 @@ from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
 from pinprick.bench.own_code_hash import own_code_hash
 from pinprick.bench.plan_file import read_plan
+from pinprick.bench.run_cell import run_cell
 from pinprick.errors import BadInput
 
 PLANS = Path(__file__).parents[2] / "plans"
@@ -74,6 +75,23 @@ def test_a_cell_at_another_speed_has_another_key() -> None:
     fast = cell_with(speed="fast")
     assert fast.key != CELL.key == cell_with(speed="exact").key
     assert Cell.from_plain(fast.plain()) == fast
+
+
+def test_labels_go_by_number_where_names_differ(write_plan: WritePlan, cache: Cache) -> None:
+    """Digits and clothes: the same shape, other names."""
+    text = GOOD.replace("fashion_cnn", "mnist_cnn")
+    with pytest.raises(BadInput, match=r"line 2: .*labels_by_number = true"):
+        read_plan(write_plan(text)).cells(cache)
+    cells = read_plan(write_plan(f"{text}labels_by_number = true\n")).cells(cache)
+    assert [cell.labels_by_number for cell in cells] == [True, True]
+    assert Cell.from_plain(cells[0].plain()) == cells[0]
+    given = cache.images_of(cells[0])
+    assert given.labels.equal(cache.dataset("pinprick:fashion_cnn", cells[0].data).labels)
+    assert cell_with(labels_by_number=True).key != CELL.key
+    rows, _ = run_cell(cells[1], cache)
+    assert rows["label"].to_pylist() == given.labels.tolist()
+    with pytest.raises(BadInput, match="labels_by_number must be true or false, got 1"):
+        read_plan(write_plan(f"{text}labels_by_number = 1\n"))
 
 
 def test_each_attack_runs_on_all_models_before_the_next(

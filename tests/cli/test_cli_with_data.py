@@ -94,8 +94,8 @@ def test_other_names_are_refused_unless_labels_go_by_number(run: Run) -> None:
     assert (refused.status, refused.out) == (2, "")
     assert refused.err == (
         "pinprick: labels of tensors:tiny.safetensors cannot go by name: small has no class called "
-        "'red', only r, g, b; give both the same names, or use --labels-by-number (by_number=True) "
-        "if their order is the same\n"
+        "'red', only r, g, b; give both the same names, or use --labels-by-number (by_number=True, "
+        "in a plan labels_by_number = true) if their order is the same\n"
     )
     shell = run(*arguments, "--labels-by-number")
     assert "call 3 of 3 classes by other names, such as 'red' and 'r'" in shell.err

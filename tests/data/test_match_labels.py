@@ -102,7 +102,8 @@ def test_names_that_do_not_match_are_refused_with_the_way_out() -> None:
         data.for_model(other)
     assert str(error.value) == (
         "labels of own cannot go by name: net has no class called 'blue', only r, g, b; give both "
-        "the same names, or use --labels-by-number (by_number=True) if their order is the same"
+        "the same names, or use --labels-by-number (by_number=True, in a plan labels_by_number = "
+        "true) if their order is the same"
     )
     assert data.for_model(other, by_number=True).labels.tolist() == [0, 1]
     said = match_labels(data, other, 3, by_number=True)[1]

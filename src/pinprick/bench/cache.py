@@ -62,7 +62,7 @@ class Cache:
         self._root, self._trust, self._device = root, trust, device
         self._models: dict[tuple[str, str], Classifier] = {}
         self._weights: dict[str, str] = {}
-        self._data: dict[tuple[str, str], Dataset] = {}
+        self._data: dict[tuple[str, str, bool], Dataset] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Cache, trust=self._trust, device=self._device), (self._root,)
@@ -85,17 +85,22 @@ class Cache:
             self._weights[name] = found
         return self._weights[name]
 
-    def dataset(self, model: str, data: str) -> Dataset:
-        """The subset ``data``, with labels as the model numbers its classes."""
-        if (model, data) not in self._data:
+    def dataset(self, model: str, data: str, *, by_number: bool = False) -> Dataset:
+        """The subset ``data``, with labels as the model numbers its classes.
+
+        Classes go by their names; with ``by_number`` labels stay as they are.
+        """
+        if (model, data, by_number) not in self._data:
             classifier, found = self.model(model), load_subset(data, root=self._root)
             check_shape(found, classifier)
-            self._data[model, data] = found.for_model(classifier)
-        return self._data[model, data]
+            self._data[model, data, by_number] = found.for_model(classifier, by_number=by_number)
+        return self._data[model, data, by_number]
 
-    def images(self, model: str, data: str, first: int, last: int) -> LabelledImages:
+    def images(
+        self, model: str, data: str, first: int, last: int, *, by_number: bool = False
+    ) -> LabelledImages:
         """Images ``first`` to before ``last`` of the subset, as the model takes them."""
-        part = self.dataset(model, data)[first:last]
+        part = self.dataset(model, data, by_number=by_number)[first:last]
         return LabelledImages(part.images(self.model(model)), part.labels, part.indices)
 
     def model_of(self, cell: Cell) -> Classifier:
@@ -113,7 +118,9 @@ class Cache:
 
     def images_of(self, cell: Cell) -> LabelledImages:
         """The images of a cell; ``BadInput`` if they are others now."""
-        found = self.images(cell.model, cell.data, cell.first, cell.last)
+        found = self.images(
+            cell.model, cell.data, cell.first, cell.last, by_number=cell.labels_by_number
+        )
         if found.sha256 != cell.data_hash:
             raise BadInput(
                 f"{cell.data} holds other images than the cell was made for: their hash is "

@@ -11,7 +11,8 @@ from pinprick.errors import BadInput
 from pinprick.speed_names import Speed
 
 _DIGITS = 32  # hexadecimal digits of a key
-_ADDED = {"max_passes": None, "speed": "exact"}  # later than the first stores: keys must not change
+# later than the first stores: keys must not change
+_ADDED = {"max_passes": None, "speed": "exact", "labels_by_number": False}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,7 @@ class Cell:
         speed: How the model is queried, as in ``run_attack``.
         victims: Name and weights' SHA-256 of each model that judges the adversarial images.
         dense: Whether perturbations of many elements are stored, too.
+        labels_by_number: Whether labels are the model's class numbers, whatever the names.
     """
 
     attack: Mapping[str, Any]
@@ -63,6 +65,7 @@ class Cell:
     speed: Speed = "exact"
     victims: tuple[tuple[str, str], ...] = ()
     dense: bool = False
+    labels_by_number: bool = False
 
     def __post_init__(self) -> None:
         settings = json.loads(json.dumps(self.attack))  # lists for tuples, as in a file

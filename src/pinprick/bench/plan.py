@@ -40,6 +40,7 @@ class Product:
         max_passes: Most forward and backward passes per image, added up.
         speed: How the model is queried on a GPU, as in ``run_attack``; a CPU has exact passes.
         dense: Whether to save perturbations of over 1000 elements, or over a quarter of them.
+        labels_by_number: Whether labels are the models' class numbers, whatever the names.
         lines: First line of this product in the file, and the line after its last.
     """
 
@@ -59,6 +60,7 @@ class Product:
     max_passes: int | None = None
     speed: Speed = "exact"
     dense: bool = False
+    labels_by_number: bool = False
     lines: tuple[int, int] = (1, 1)
 
 
@@ -109,15 +111,16 @@ class Plan:
                 cache.model(model)
                 weights = cache.weights(model)
             with self.at(parse(data).name, one):
-                total = len(cache.dataset(model, data))
+                total = len(cache.dataset(model, data, by_number=one.labels_by_number))
             self._check_targets(one, cache, model, data)
             for name in one.victims:
                 with self.at(name, one):
-                    _check_victim(cache, model, name, data)
+                    _check_victim(cache, model, name, data, by_number=one.labels_by_number)
             hashes = {}
             for first, last in _ranges(total, one.images_per_cell):
                 with self.at(parse(data).name, one):
-                    hashes[first, last] = cache.images(model, data, first, last).sha256
+                    given = cache.images(model, data, first, last, by_number=one.labels_by_number)
+                    hashes[first, last] = given.sha256
             attacks = enumerate(one.attacks)
             for (position, attack), goal, seed in product(attacks, one.goals, one.seeds):
                 for (first, last), data_hash in hashes.items():
@@ -143,11 +146,13 @@ class Plan:
                         speed=one.speed if one.device == "cuda" else "exact",
                         victims=tuple(victim for victim in victims if victim[0] != model),
                         dense=one.dense,
+                        labels_by_number=one.labels_by_number,
                     )
                     yield position, cell
 
     def _check_targets(self, one: Product, cache: Cache, model: str, data: str) -> None:
-        images, classes = cache.dataset(model, data), cache.model(model).classes
+        images = cache.dataset(model, data, by_number=one.labels_by_number)
+        classes = cache.model(model).classes
         for goal in filter(CLASS.fullmatch, one.goals):
             target = int(goal.removeprefix("class "))
             if classes and target >= len(classes):
@@ -203,11 +208,13 @@ def _ranges(total: int, size: int) -> Iterator[tuple[int, int]]:
         yield first, min(first + size, total)
 
 
-def _check_victim(cache: Cache, model: str, victim: str, data: str) -> None:
+def _check_victim(cache: Cache, model: str, victim: str, data: str, *, by_number: bool) -> None:
     """Raise ``BadInput`` unless the victim takes the model's images and numbers their classes."""
     judge, size = cache.model(victim), cache.model(model).size
     if judge.size not in (None, size) and size is not None:
         raise BadInput(f"{victim} takes images of {judge.size}, but {model} of {size}")
-    ours, theirs = (cache.dataset(name, data).labels for name in (model, victim))
+    ours, theirs = (
+        cache.dataset(name, data, by_number=by_number).labels for name in (model, victim)
+    )
     if not ours.equal(theirs):
         raise BadInput(f"{victim} numbers the classes of {data} in another way than {model}")

@@ -193,4 +193,5 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
     "max_passes": _at_least(1),
     "speed": _one_of(*SPEEDS),
     "dense": _flag,
+    "labels_by_number": _flag,
 }

@@ -109,7 +109,8 @@ def measure_passes(cell: Cell, cache: Cache) -> PassCost:
     device = model.device or torch.device("cpu")
     count = min(cell.batch_size, len(cell))
     last = cell.first + min(count, _MOST)
-    images = cache.images(cell.model, cell.data, cell.first, last).images.to(device)
+    given = cache.images(cell.model, cell.data, cell.first, last, by_number=cell.labels_by_number)
+    images = given.images.to(device)
     graded = gives(model.access, "gradients")
     with limited_threads(cell.threads), model.frozen():
         per_image = _COPIES * images[0].nbytes + _bytes_for_backward(model, images[:1])

@@ -119,7 +119,10 @@ def _names_differ(data: Dataset, model: Classifier, count: int, name: str, times
     text = f"labels of {data.name} cannot go by name: {reason}; give both the same names"
     if len(data.classes) != count:
         return text
-    return f"{text}, or use --labels-by-number (by_number=True) if their order is the same"
+    return (
+        f"{text}, or use --labels-by-number (by_number=True, in a plan labels_by_number = true) "
+        "if their order is the same"
+    )
 
 
 def _some(names: Sequence[str]) -> str:
