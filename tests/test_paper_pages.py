@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.cells import CELL
 from PIL import Image
 
 from generators.paper import (
@@ -126,6 +127,35 @@ def test_every_attack_of_the_paper_is_printed_with_a_title() -> None:
     labels |= set(paper["table3"]["vgg19"]) | set(paper["table4"]["seconds"])
     assert labels <= set(printed.TITLES)
     assert set(paper["why"]["table1"]) - {"wifgsm_printed"} == set(paper["table1"]["elements"])
+
+
+def test_rows_of_a_gpu_count_before_those_of_a_cpu(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    on_gpu = replace(CELL, device="cuda", precision="tf32")
+    cells = {"a": (CELL, None), "b": (on_gpu, None), "c": (replace(CELL, first=1), None)}
+    monkeypatch.setattr(Store, "cells", lambda store: cells)
+    assert list(Rows(tmp_path)._keys.values()) == [["b", "a", "c"]]
+
+
+class _Timed(Layout):
+    def find(self, model: str, goal: str, label: str, *_: Any, **__: Any) -> Any:
+        seconds = {"wifgsm": 0.5, "cw_l0": 0.25, "homotopy": 1.5, "fmn": 9.0}
+        if model != printed.RESNET18 or label not in seconds:
+            return {}
+        one = sample([0, 1], [3.0, 5.0], device=["cpu", "cpu"])
+        return {0: replace(one, seconds=np.full(2, seconds[label]))}
+
+
+def test_times_are_ratios_to_our_form_of_the_attacks_that_the_paper_times() -> None:
+    plan = layout("table4", Rows(Path("none")))
+    assert timing.in_short(plan) == "**Time** is not measured here."
+    timed = _Timed(plan.plan, plan.run, plan.rows)
+    assert timing.in_short(timed) == (
+        "**Time** over that of our form. ResNet-18, 32 px, on a CPU, 2 images: 2 attacks take 0.5 "
+        "to 3 times as long."
+    )
+    assert "### ResNet-18, 32 px, on a CPU, 2 images\n" in timing.table4(timed)
 
 
 class _Found(Layout):

@@ -8,7 +8,7 @@ from generators.paper.robust import ROBUST
 from generators.paper.rows import Layout, Sample
 from generators.paper.sweeps import all_sweeps, stated_by
 from generators.paper.text import NOT_MEASURED, first_of, fooling_rate, percent, short
-from generators.paper.timing import kind_of_speedup, speedups
+from generators.paper.timing import in_short, kind_of_speedup, speedups
 from pinprick.bench.plan import Product
 
 SHOWN = ("wifgsm", "sigma_zero", "pinprick")
@@ -110,11 +110,9 @@ def transfers(plan: Layout) -> list[str]:
 
 def times(plan: Layout) -> list[str]:
     """Table 4."""
-    sample = first_of(plan.find(LITE0, "untargeted", "wifgsm"))
-    known = NOT_MEASURED if sample is None else "[measured](paper_table4.md)"
     kinds = [kind_of_speedup(*numbers) for numbers in speedups().values()]
     return [
-        f"**Time** is {known} here.",
+        in_short(plan),
         f"**The paper prints {len(kinds)} speed-ups.** {kinds.count('mean of ratios')} are means "
         f"of ratios, and {kinds.count('ratio of sums')} are ratios of sums. "
         f"{kinds.count('neither')} follow from neither.",

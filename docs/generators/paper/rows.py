@@ -82,7 +82,10 @@ Samples = dict[int, Sample]  # by seed
 
 
 class Rows:
-    """The finished cells of a store, by what decides them."""
+    """The finished cells of a store, by what decides them.
+
+    Of an image that has rows of a GPU and of a CPU, those of the GPU count.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -92,8 +95,9 @@ class Rows:
     def _keys(self) -> dict[Key, list[str]]:
         found: dict[Key, list[str]] = {}
         if self.folder.is_dir():
-            for key, (cell, _) in Store(self.folder).cells().items():
-                found.setdefault(_key_of(cell), []).append(key)
+            cells = Store(self.folder).cells()
+            for key in sorted(cells, key=lambda key: cells[key][0].device != "cuda"):
+                found.setdefault(_key_of(cells[key][0]), []).append(key)
         return found
 
     def cells(self) -> list[tuple[Cell, Any]]:
@@ -116,8 +120,9 @@ class Rows:
 
     def _read(self, key: str, data: str) -> Sample:
         if key not in self._samples:
-            _, _, table = Store(self.folder).read(key)
-            self._samples[key] = _sample(table.select(COLUMNS).to_pydict(), _start(data))
+            cell, _, table = Store(self.folder).read(key)
+            rows = table.select(COLUMNS).to_pydict() | {"device": [cell.device] * len(cell)}
+            self._samples[key] = _sample(rows, _start(data))
         return self._samples[key]
 
 

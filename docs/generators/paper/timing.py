@@ -6,7 +6,8 @@ import numpy as np
 
 from generators.paper.printed import LITE0, NETWORKS_FILE, RESNET18, TITLES, published
 from generators.paper.rows import Layout, Sample
-from generators.paper.text import DASH, first_of, fooling_rate, short
+from generators.paper.text import DASH, NOT_MEASURED, first_of, fooling_rate, short
+from pinprick.bench.plan import Product
 from pinprick.metrics.speedups import mean_of_ratios, ratio_of_sums
 from pinprick.report.docs_measured import markdown_table
 
@@ -31,17 +32,34 @@ def table4(plan: Layout) -> str:
         wanted = len({*plan.attacks(model=model), "egs_tssa"})
         lines.append([title, f"{len(known)} of {wanted}"])
         if known:
-            parts.append(f"### {title}\n\n{markdown_table(HEAD, known)}")
+            parts.append(f"### {title}{_where(plan, model)}\n\n{markdown_table(HEAD, known)}")
     coverage = markdown_table(("network", "attacks measured"), lines)
     return "\n\n".join((*parts, f"### What is measured\n\n{coverage}"))
 
 
+def _where(plan: Layout, model: str) -> str:
+    """On what the network was timed, and in what batch."""
+    every = [first_of(plan.find(model, "untargeted", label, where=_batch)) for label in TITLES]
+    known = [sample for sample in every if sample is not None]
+    devices = {name for sample in known for name in sample.rows["device"]}
+    names = " and ".join("a GPU" if name == "cuda" else "a CPU" for name in sorted(devices))
+    images = max(len(sample.rows["index"]) for sample in known)
+    return f", on {names}, {images} images"
+
+
+def _batch(one: Product) -> bool:
+    return one.batch_size != 1
+
+
+def _alone(one: Product) -> bool:
+    return one.batch_size == 1
+
+
 def _times(plan: Layout, model: str) -> Iterator[Sequence[str]]:
-    batch, alone = (lambda one: one.batch_size != 1), (lambda one: one.batch_size == 1)
-    ours = first_of(plan.find(model, "untargeted", "wifgsm", where=batch))
+    ours = first_of(plan.find(model, "untargeted", "wifgsm", where=_batch))
     for label, title in TITLES.items():
-        many = first_of(plan.find(model, "untargeted", label, where=batch))
-        one = first_of(plan.find(model, "untargeted", label, where=alone))
+        many = first_of(plan.find(model, "untargeted", label, where=_batch))
+        one = first_of(plan.find(model, "untargeted", label, where=_alone))
         if many is None:
             continue
         each = float(many.seconds.mean())
@@ -68,6 +86,29 @@ def _speedups(theirs: Sample, ours: Sample | None) -> list[str]:
         f"{ratio_of_sums(base, cost):.3g}",
         f"{seconds:.3g}",
     ]
+
+
+def in_short(plan: Layout) -> str:
+    """Time of the attacks that the paper compares with over that of our form, where measured."""
+    found = {}
+    for model, title in TIMED.items():
+        ours = first_of(plan.find(model, "untargeted", "wifgsm", where=_batch))
+        others = [
+            first_of(plan.find(model, "untargeted", label, where=_batch))
+            for label in published()["table4"]["seconds"]
+            if label not in ("wifgsm", "ifgsm")
+        ]
+        known = [float(one.seconds.mean()) for one in others if one is not None]
+        if ours is not None and known:
+            ratios = [one / float(ours.seconds.mean()) for one in known]
+            found[title + _where(plan, model)] = ratios
+    if not found:
+        return f"**Time** is {NOT_MEASURED} here."
+    lines = [
+        f"{title}: {len(ratios)} attacks take {min(ratios):.3g} to {max(ratios):.3g} times as long"
+        for title, ratios in found.items()
+    ]
+    return f"**Time** over that of our form. {'. '.join(lines)}."
 
 
 def paper_seconds() -> str:
