@@ -25,7 +25,7 @@ from generators.paper import (
     transfer,
     write_pages,
 )
-from generators.paper.rows import Layout, Rows, Sample, join, label_of, layout
+from generators.paper.rows import Layout, Rows, Sample, join, label_of, layout, on_shared_images
 from pinprick.attacks import ATTACKS
 from pinprick.attacks.build import build
 from pinprick.bench.cache import Cache
@@ -127,6 +127,16 @@ def test_every_attack_of_the_paper_is_printed_with_a_title() -> None:
     labels |= set(paper["table3"]["vgg19"]) | set(paper["table4"]["seconds"])
     assert labels <= set(printed.TITLES)
     assert set(paper["why"]["table1"]) - {"wifgsm_printed"} == set(paper["table1"]["elements"])
+
+
+def test_attacks_are_compared_on_the_images_that_all_of_them_had() -> None:
+    samples = {"a": sample([0, 1, 2], [1, 2, 3]), "b": sample([2, 1, 7], [5, 6, 7])}
+    shared = on_shared_images(samples)
+    assert {label: one.elements.tolist() for label, one in shared.items()} == {
+        "a": [2, 3],
+        "b": [5, 6],
+    }
+    assert on_shared_images({}) == {}
 
 
 def test_rows_of_a_gpu_count_before_those_of_a_cpu(

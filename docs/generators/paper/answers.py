@@ -1,11 +1,12 @@
 """The answers at the top of the pages, in sentences; the first line of each is for the summary."""
 
+from collections.abc import Callable
 from typing import Any
 
 from generators.paper import claims, transfer
 from generators.paper.printed import LITE0, RESNET18, published
 from generators.paper.robust import ROBUST
-from generators.paper.rows import Layout, Sample
+from generators.paper.rows import Layout, Sample, on_shared_images
 from generators.paper.sweeps import all_sweeps, stated_by
 from generators.paper.text import NOT_MEASURED, first_of, fooling_rate, percent, short
 from generators.paper.timing import in_short, kind_of_speedup, speedups
@@ -17,10 +18,15 @@ BUDGETS = (10, 24)
 
 def sparsity(plan: Layout) -> list[str]:
     """Table 1."""
-    means = {label: _mean_elements(plan, label) for label in SHOWN}
-    known = [f"`{label}` {short(mean)}" for label, mean in means.items() if mean is not None]
-    if not known:
+    samples = _shown(plan, RESNET18)
+    if not samples:
         return [f"**Sparsity** is {NOT_MEASURED}."]
+    n = next(iter(samples.values())).n
+    known = [
+        f"`{label}` {short(float(one.elements[one.fooled].mean()))}"
+        for label, one in samples.items()
+        if one.fooled.any()
+    ]
     counts = [fewer_than_printed(plan, RESNET18, 0), fewer_than_printed(plan, LITE0, 1)]
     small, large = (f"{fewer} of {compared}" for fewer, compared in counts)
     paper = published()["table1"]["elements"]["wifgsm"][0]
@@ -28,16 +34,19 @@ def sparsity(plan: Layout) -> list[str]:
         f"**On CIFAR-10**, {small} attacks need fewer elements here than the paper prints. At 224 "
         f"px it is {large}, on another network.",
         "Counted are attacks of the paper's table that fool every image here, untargeted.",
-        f"**Mean elements on CIFAR-10**: {', '.join(known)}. The paper prints {paper} for its own.",
+        f"**Mean elements on CIFAR-10** (n {n}): {', '.join(known)}. The paper prints {paper} for "
+        "its own.",
         as_printed(plan),
     ]
 
 
-def _mean_elements(plan: Layout, label: str) -> float | None:
-    sample = first_of(plan.find(RESNET18, "untargeted", label))
-    if sample is None or not sample.fooled.any():
-        return None
-    return float(sample.elements[sample.fooled].mean())
+def _shown(
+    plan: Layout, model: str, where: Callable[[Product], bool] = lambda one: True
+) -> dict[str, Sample]:
+    """What the attacks of the answers did, untargeted, on the images that all of them had."""
+    found = {label: first_of(plan.find(model, "untargeted", label, where=where)) for label in SHOWN}
+    known = {label: one for label, one in found.items() if one is not None}
+    return on_shared_images(known)
 
 
 def fewer_than_printed(plan: Layout, model: str, place: int) -> tuple[int, int]:
@@ -65,25 +74,22 @@ def robust(plan: Layout) -> list[str]:
     """Table 2."""
     model, place = ROBUST["CIFAR-10, PGD-AT"]
     paper = published()["table2"]["fooling_rate"]["wifgsm"][place]
-    samples: dict[str, Sample] = {}
-    for label in SHOWN:
-        sample = first_of(plan.find(model, "untargeted", label, where=usual_start))
-        if sample is not None:
-            samples[label] = sample
+    samples = _shown(plan, model, usual_start)
     lines = [
         "**On robust models** the paper states no budget. On CIFAR-10 under PGD-AT it prints "
         f"{paper} % fooled by its own attack."
     ]
     if not samples:
         return [f"{lines[0]} Ours are {NOT_MEASURED}."]
+    n = next(iter(samples.values())).n
     for budget in BUDGETS:
         rates = [
             f"`{label}` {percent(float((one.elements <= budget).mean()))}"
             for label, one in samples.items()
         ]
-        lines.append(f"**With {budget} elements** we measure {', '.join(rates)}.")
+        lines.append(f"**With {budget} elements** we measure {', '.join(rates)} (n {n}).")
     whole = [f"`{label}` {percent(float(one.fooled.mean()))}" for label, one in samples.items()]
-    return [*lines, f"**With any number of elements** we measure {', '.join(whole)}."]
+    return [*lines, f"**With any number of elements** we measure {', '.join(whole)} (n {n})."]
 
 
 def usual_start(one: Product) -> bool:
@@ -93,15 +99,20 @@ def usual_start(one: Product) -> bool:
 
 def transfers(plan: Layout) -> list[str]:
     """Table 3."""
-    sample = first_of(plan.find(LITE0, "untargeted", "wifgsm"))
-    known = NOT_MEASURED if sample is None else "[measured](paper_table3.md)"
+    mine, other = (claims.black_box_rate(plan, LITE0, label) for label in ("wifgsm", "ifgsm"))
+    known = f"**Transfer** is {NOT_MEASURED} here."
+    if mine is not None and other is not None:
+        known = (
+            f"**Transfer** from EfficientNet-Lite0 to three other networks: our form "
+            f"{percent(mine)}, its start I-FGSM {percent(other)}."
+        )
     own, start = transfer.black_box_means("vgg19")
     paper = published()["table3"]["vgg19"]
     return [
-        f"**Transfer** is {known} here. In the paper's own numbers, I-FGSM transfers better than "
-        f"the attack that starts from it: {start:.1f} % and {own:.1f} %.",
-        "These are means over three other networks, from VGG-19. Those of I-FGSM stand in comments "
-        "of the paper's source.",
+        f"{known} In the paper's own numbers I-FGSM transfers better than the attack that starts "
+        f"from it: {start:.1f} % and {own:.1f} %.",
+        "The paper's are means over three other networks, from VGG-19. Those of I-FGSM stand in "
+        "comments of its source.",
         f"**To ResNet-101 and ResNet-152** the paper prints {paper['wifgsm'][2]} % and "
         f"{paper['wifgsm'][3]} % for its attack. I-FGSM has {paper['ifgsm'][2]} % and "
         f"{paper['ifgsm'][3]} %.",

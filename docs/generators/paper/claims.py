@@ -215,6 +215,12 @@ def kept_transfer(plan: Layout) -> str:
     return measured_table(head, lines)
 
 
+def black_box_rate(plan: Layout, source: str, label: str) -> float | None:
+    """The mean fooling rate of an attack over the networks that it was not made for."""
+    nets = next(nets for nets in SOURCES.values() if source in nets)
+    return _black_box(plan, source, nets, first_of(plan.find(source, "untargeted", label)))
+
+
 def _black_box(
     plan: Layout, source: str, nets: dict[str, str], sample: Sample | None
 ) -> float | None:

@@ -13,7 +13,7 @@ from generators.paper import claims
 from generators.paper.answers import usual_start
 from generators.paper.printed import LITE0, RESNET18, TITLES, paper_value, published
 from generators.paper.robust import ROBUST
-from generators.paper.rows import Layout, Sample
+from generators.paper.rows import Layout, Sample, on_shared_images
 from generators.paper.sweeps import NETWORKS, RADII, all_sweeps, sweep
 from generators.paper.text import first_of
 from generators.paper.timing import speedups
@@ -84,10 +84,11 @@ def strength(plan: Layout) -> Figure:
     count = max(1, len(found))
     figure = Figure(figsize=(2.8 * count, 3.4), dpi=130, layout="constrained")
     panels = figure.subplots(1, count, sharey=True, squeeze=False)[0]
-    for axes, (title, samples) in zip(panels, found.items(), strict=False):
+    for axes, (title, each) in zip(panels, found.items(), strict=False):
+        samples = on_shared_images(each)
         for label, sample in samples.items():
             _curve(axes, label, sample)
-        axes.set_title(title, fontsize=10)
+        axes.set_title(f"{title}, n {next(iter(samples.values())).n}", fontsize=10)
         axes.set_xscale("log")
         axes.set_xlabel("elements that may change")
         axes.grid(alpha=0.3, linewidth=0.5)

@@ -4,9 +4,9 @@ A table is laid out by the products of its plan. Small runs have other models an
 those, product by product, so that their pages have the same layout.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +221,14 @@ def join(parts: Sequence[Sample]) -> Sample:
     first = np.zeros(len(joined.image), dtype=bool)
     first[np.unique(joined.image, return_index=True)[1]] = True
     return joined.keep(first)
+
+
+def on_shared_images(samples: Mapping[str, Sample]) -> dict[str, Sample]:
+    """The samples on the images that all of them have, so that they can be compared."""
+    if not samples:
+        return {}
+    images = reduce(np.intersect1d, (one.image for one in samples.values())).tolist()
+    return {label: one.on(images) for label, one in samples.items()}
 
 
 def _key_of(cell: Cell) -> Key:
