@@ -8,7 +8,7 @@ from generators.paper.printed import LITE0, RESNET18, published
 from generators.paper.robust import ROBUST
 from generators.paper.rows import Layout, Sample, on_shared_images
 from generators.paper.sweeps import all_sweeps, stated_by
-from generators.paper.text import NOT_MEASURED, first_of, fooling_rate, percent, short
+from generators.paper.text import NOT_MEASURED, first_of, fooling_rate, mean_of_fooled, percent
 from generators.paper.timing import in_short, kind_of_speedup, speedups
 from pinprick.bench.plan import Product
 
@@ -22,11 +22,7 @@ def sparsity(plan: Layout) -> list[str]:
     if not samples:
         return [f"**Sparsity** is {NOT_MEASURED}."]
     n = next(iter(samples.values())).n
-    known = [
-        f"`{label}` {short(float(one.elements[one.fooled].mean()))}"
-        for label, one in samples.items()
-        if one.fooled.any()
-    ]
+    known = [f"`{label}` {mean_of_fooled(one)}" for label, one in samples.items()]
     counts = [fewer_than_printed(plan, RESNET18, 0), fewer_than_printed(plan, LITE0, 1)]
     small, large = (f"{fewer} of {compared}" for fewer, compared in counts)
     paper = published()["table1"]["elements"]["wifgsm"][0]

@@ -15,6 +15,7 @@ from generators.paper.text import (
     NOT_MEASURED,
     first_of,
     fooling_rate,
+    mean_of_fooled,
     mean_with_interval,
     measured_table,
     percent,
@@ -77,8 +78,7 @@ def variants_in_short(plan: Layout) -> list[str]:
 
     def figures(name: str) -> str:
         one = whole[name]
-        elements = short(float(one.elements[one.fooled].mean())) if one.fooled.any() else DASH
-        return f"{percent(float(one.fooled.mean()))} with {elements} elements"
+        return f"{percent(float(one.fooled.mean()))} with {mean_of_fooled(one)} elements"
 
     return [
         f"**Start and box rule** ({network}): as printed the attack fools "

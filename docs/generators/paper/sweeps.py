@@ -7,7 +7,7 @@ import numpy as np
 
 from generators.paper.printed import LITE0, RESNET18, RESNET20
 from generators.paper.rows import Layout, Sample
-from generators.paper.text import DASH, NOT_MEASURED, measured_table, percent, short
+from generators.paper.text import DASH, NOT_MEASURED, mean_of_fooled, measured_table, percent
 
 NETWORKS = {
     LITE0: "EfficientNet-Lite0, 224 px",
@@ -84,13 +84,9 @@ def _line(points: Sequence[Point]) -> list[str]:
     return [
         ", ".join(f"{value:g}" for value in values),
         ", ".join(f"{100 * one.fooled.mean():.3g}" for one in samples),
-        ", ".join(_mean(one) for one in samples),
+        ", ".join(mean_of_fooled(one) for one in samples),
         str(samples[0].n),
     ]
-
-
-def _mean(sample: Sample) -> str:
-    return short(float(sample.elements[sample.fooled].mean())) if sample.fooled.any() else DASH
 
 
 def direction(plan: Layout) -> str:
@@ -129,7 +125,7 @@ def _trend(points: Sequence[Point]) -> list[str]:
     return [
         f"{low:g} to {high:g}",
         f"{percent(_rate(first))} to {percent(_rate(last))}",
-        f"{_mean(first)} to {_mean(last)}",
+        f"{mean_of_fooled(first)} to {mean_of_fooled(last)}",
         "yes" if _as_stated(points) else "no",
     ]
 

@@ -35,6 +35,11 @@ def rate_alone(count: int, n: int) -> str:
     return f"{percent(count / n)} ({100 * low:.0f}{DASH}{100 * high:.0f})"
 
 
+def mean_of_fooled(sample: Sample) -> str:
+    """Mean elements of the images that are fooled; a dash if none is."""
+    return short(float(sample.elements[sample.fooled].mean())) if sample.fooled.any() else DASH
+
+
 def fooling_rate(sample: Sample) -> str:
     return rate(int(sample.fooled.sum()), sample.n)
 
