@@ -217,6 +217,7 @@ class _Sweep(Layout):
 
 def test_the_direction_of_lambda_is_that_of_the_rows() -> None:
     plan = layout("ablations", Rows(Path("none")))
+    assert answers.figure7(plan)[-1].endswith("is that of a convention that is not measured.")
     found = sweeps.sweep(_Sweep(plan.plan, plan.run, plan.rows), printed.LITE0, 4 / 255, "lam")
     assert [value for value, _ in found] == [10.0, 1e5]
     assert sweeps._trend(found) == ["10 to 100000", "100 % to 25 %", "1 to 1", "no"]

@@ -130,14 +130,15 @@ def figure7(plan: Layout) -> list[str]:
     """The ablations."""
     points = sum(len(one) for sweeps in all_sweeps(plan).values() for one in sweeps)
     known = f"have {points} measured points" if points else f"are {NOT_MEASURED}"
-    stated = " and ".join(f"the {title.removeprefix('λ, ')}" for title in stated_by(plan))
+    titles = [f"the {title.removeprefix('λ, ')}" for title in stated_by(plan)]
+    stated = " and ".join(titles) or "neither convention"
     return [
         "**Figures 1 and 3 to 6**: the paper does not name its images. The commands make the same "
         "figures of other photographs, shown below.",
         "**Figure 2** is a plot of q_a. It is made again below.",
         f"**Figure 7**: the ablations {known}.",
         "**λ**: its stated direction (more of it fools fewer images, with fewer elements) is that "
-        f"of {stated or 'neither convention'}.",
+        f"of {stated if points else 'a convention that is ' + NOT_MEASURED}.",
     ]
 
 
