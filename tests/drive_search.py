@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -39,15 +38,10 @@ def each_pass(
     """Take a slot after ``done`` passes; yields each candidate once the search has its answer."""
     part = problem[search.rows]
     slot = search.slot(part, units, passes, done)
-    next(slot)
-    for left in reversed(range(passes)):
+    for now in range(passes):
         candidate = search.adv
-        told = answer(part, candidate, units)
-        if left:
-            slot.send(told)
-        else:
-            with pytest.raises(StopIteration):
-                slot.send(told)
+        slot(answer(part, candidate, units), now)
+        if now == passes - 1:
             search.taken = search.taken + passes
         yield candidate
 

@@ -34,7 +34,7 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
         *("bfloat16_copy", "data", "feature_layer", "goal", "json_text", "random", "replay"),
         *("scores", "threads"),
     ),
-    ("confirmed_search", "cuda_graph", "oracle", "trace", "watch", "zoo"),
+    ("confirmed_search", "cuda_graph", "oracle", "recorded_step", "trace", "watch", "zoo"),
     ("result", "speed"),
     ("problem",),
     ("parts", "result_file", "results_by_name"),

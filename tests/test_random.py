@@ -94,15 +94,26 @@ def test_steps_are_drawn_ahead_where_two_or_more_fit(
 ) -> None:
     salt, seen = zlib.crc32(b"test") * 2**20, []
 
-    def note(keys: torch.Tensor, salted: int, steps: int, count: int) -> torch.Tensor:
-        seen.append((salted - salt, steps))
-        return torch.zeros(len(keys), steps, count, dtype=torch.long)
+    def note(keys: torch.Tensor, salts: torch.Tensor, count: int) -> torch.Tensor:
+        seen.append((int(salts[0]) - salt, len(salts)))
+        return torch.zeros(len(keys), len(salts), count, dtype=torch.long)
 
     monkeypatch.setattr("pinprick.random._hash", note)
     streams = Streams(0, IDS)
     for step in range(6):
         assert streams.uniform(places, step=step, use="test").shape == (64, places)
     assert seen == hashed
+
+
+def test_a_step_that_only_the_device_knows_draws_the_same_numbers() -> None:
+    streams = Streams(7, IDS)
+    for rows in (None, torch.tensor([3, 1])):
+        part = streams if rows is None else streams[rows]
+        for step in (0, 5, 6, 2**19):
+            told = part.uniform(5, step=torch.tensor([step]), use="test")
+            assert torch.equal(told, part.uniform(5, step=step, use="test"))
+            whole = part.integers(99, 5, step=torch.tensor([step]), use="test")
+            assert torch.equal(whole, part.integers(99, 5, step=step, use="test"))
 
 
 def test_what_is_drawn_can_be_written_to() -> None:

@@ -1,4 +1,6 @@
-"""A forward pass and its backward pass as two CUDA graphs, with images and logits in place.
+"""Passes of a model, and other steps, as CUDA graphs.
+
+A forward pass and its backward pass are two graphs, with images and logits in place.
 
 The loss stays outside: its gradient at the logits is copied into the second graph, so any loss
 works. All graphs of a model share one pool of memory, which is as large as the largest of them
@@ -94,6 +96,37 @@ class GraphedPass:
             self._grad[count:].zero_()
         self._backward.replay()
         return self._gradient[:count].clone(memory_format=torch.contiguous_format)
+
+
+class CudaSteps:
+    """Records steps as CUDA graphs, one after the other in one pool of memory.
+
+    Attributes:
+        works: False once recording has failed.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.works = True
+        self._device, self._pool = device, torch.cuda.graph_pool_handle()
+        self._first: torch.cuda.CUDAGraph | None = None  # keeps the pool between two recordings
+
+    def __call__(self, work: Callable[[], None]) -> Callable[[], None]:
+        with torch.cuda.device(self._device):
+            if self._first is None:
+                self._first = self._recorded(lambda: None)
+            return self._recorded(work).replay
+
+    def _recorded(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
+        def made() -> Tensor:
+            work()
+            return torch.zeros(1, device=self._device)
+
+        here, side = torch.cuda.current_stream(), _side_stream(self._device)
+        side.wait_stream(here)
+        with torch.cuda.stream(side):
+            graph, _ = _captured(made, self._pool)
+        here.wait_stream(side)
+        return graph
 
 
 def _gradient(logits: Logits, images: Images, grad: Logits) -> Images:

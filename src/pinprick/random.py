@@ -49,8 +49,11 @@ class Streams(BatchRows):
         other._rows = None
         return other
 
-    def uniform(self, *shape: int, step: int, use: str) -> Tensor:
-        """Numbers in [0, 1) of shape ``(batch, *shape)``; the same for the same step and use."""
+    def uniform(self, *shape: int, step: int | Tensor, use: str) -> Tensor:
+        """Numbers in [0, 1) of shape ``(batch, *shape)``; the same for the same step and use.
+
+        The step may be a tensor of one whole number, so that a recording can be replayed.
+        """
         return self._bits(shape, step, use) * _UNIT
 
     def normal(self, *shape: int, step: int, use: str) -> Tensor:
@@ -59,11 +62,11 @@ class Streams(BatchRows):
         angle = self.uniform(*shape, step=step, use=f"{use}, angle")
         return (-2 * (1 - radius).log()).sqrt() * (2 * math.pi * angle).cos()
 
-    def integers(self, high: int, *shape: int, step: int, use: str) -> Tensor:
+    def integers(self, high: int, *shape: int, step: int | Tensor, use: str) -> Tensor:
         """Whole numbers in [0, high) of shape ``(batch, *shape)``; ``high`` at most 2**24."""
         return (self._bits(shape, step, use) * high) >> 24
 
-    def _bits(self, shape: tuple[int, ...], step: int, use: str) -> Tensor:
+    def _bits(self, shape: tuple[int, ...], step: int | Tensor, use: str) -> Tensor:
         """24 random bits per position, as int64; must not be changed in place."""
         bits = self._source.bits(math.prod(shape), step, use, self._rows)
         return bits.view(len(bits), *shape)
@@ -81,19 +84,21 @@ class _Source:
         self.keys = keys
         self._kept: dict[tuple[str, int], tuple[range, Tensor]] = {}
 
-    def bits(self, count: int, step: int, use: str, rows: Labels | None) -> Tensor:
+    def bits(self, count: int, step: int | Tensor, use: str, rows: Labels | None) -> Tensor:
         """24 random bits for each of ``count`` positions, for all images or some rows of them."""
         salt = zlib.crc32(use.encode()) * 2**20
+        if isinstance(step, Tensor):  # of one value, which the host does not know
+            return _hash(self.keys if rows is None else self.keys[rows], step + salt, count)[:, 0]
         ahead = _AHEAD_ON_CPU if self.keys.is_cpu else _AHEAD
         most = ahead // max(1, len(self.keys) * count)
         if most < 2:
             keys = self.keys if rows is None else self.keys[rows]
-            return _hash(keys, salt + step, 1, count)[:, 0]
+            return _hash(keys, _salts(keys, salt + step, 1), count)[:, 0]
         steps, bits = self._kept.pop((use, count), (range(0), self.keys))
         if step not in steps:
             soon = 0 <= step - steps.stop <= len(steps)
             steps = range(step, step + (min(2 * len(steps), most) if soon and steps else 1))
-            bits = _hash(self.keys, salt + step, len(steps), count)
+            bits = _hash(self.keys, _salts(self.keys, salt + step, len(steps)), count)
         self._kept[use, count] = steps, bits
         if len(self._kept) > _KEPT:
             del self._kept[next(iter(self._kept))]  # the one not used for longest
@@ -110,9 +115,14 @@ def _signed(seed: int) -> int:
     return (seed + 2**63) % 2**64 - 2**63
 
 
-def _hash(keys: Tensor, salt: int, steps: int, count: int) -> Tensor:
-    """24 random bits per key, per consecutive salt, and per position."""
-    key = _mix(keys.unsqueeze(1) + torch.arange(salt, salt + steps, device=keys.device))
+def _salts(keys: Tensor, first: int, count: int) -> Tensor:
+    """Consecutive salts, on the device of the keys."""
+    return torch.arange(first, first + count, device=keys.device)
+
+
+def _hash(keys: Tensor, salts: Tensor, count: int) -> Tensor:
+    """24 random bits per key, per salt, and per position."""
+    key = _mix(keys.unsqueeze(1) + salts)
     position = torch.arange(count, device=keys.device) * _ODD
     bits = _stir(key.unsqueeze(2) + position)  # what _mix does after it leaves the upper bits alone
     return bits.bitwise_right_shift_(40).bitwise_and_(0xFFFFFF)

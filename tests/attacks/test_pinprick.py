@@ -1,7 +1,9 @@
 """Pinprick finds the fewest where that is known, keeps its budget, and more effort only helps."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -27,6 +29,7 @@ from pinprick.attacks.pinprick import turns as turns_file
 from pinprick.attacks.pinprick.lockstep import Search, Slot, take_passes
 from pinprick.attacks.pinprick.start import Start
 from pinprick.attacks.pinprick.turns import Kind, Plan
+from pinprick.cuda_graph import CudaSteps
 from pinprick.oracle import (
     exact_images,
     exact_linear,
@@ -37,6 +40,7 @@ from pinprick.oracle import (
 )
 from pinprick.parts.choose_units import favoured_regions
 from pinprick.parts.units import Units
+from pinprick.recorded_step import Capture
 
 Effort = Literal["fast", "balanced", "thorough"]
 Unit = Literal["elements", "pixels"]
@@ -458,8 +462,7 @@ def test_images_that_no_start_fools_are_fooled_all_the_same(
         """A start whose candidates stay clean."""
 
         def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
-            for _ in range(passes):
-                yield
+            return lambda answer, now: None
 
     monkeypatch.setattr(turns_file, "Start", InVain)
     model, images = bent(), exact_images(3, shape)
@@ -683,12 +686,17 @@ class Slots:
         self.stages: list[int] = []  # different searches, lengths and passes so far
 
         def note(
-            problem: Problem, units: Units, searches: list[Search], passes: int, done: int
+            problem: Problem,
+            units: Units,
+            searches: list[Search],
+            passes: int,
+            done: int,
+            capture: Capture | None,
         ) -> None:
             self.kinds.append([type(search).__name__ for search in searches if len(search)])
             self.rows.append(torch.cat([search.rows for search in searches]).tolist())
             self.stages.append(sum(stages_of(search) for search in searches))
-            take_passes(problem, units, searches, passes, done)
+            take_passes(problem, units, searches, passes, done, capture)
 
         monkeypatch.setattr(attack_file, "take_passes", note)
 
@@ -850,3 +858,70 @@ def test_targets_may_be_any_other_class(curved: Classifier) -> None:
     assert result.success.sum() >= 5
     assert torch.equal(result.success, result.adversarial_logits.argmax(dim=1) == targets)
     assert torch.equal(result.adversarial[~result.success], images[~result.success])
+
+
+class CalledAgain:
+    """Records a step on any device: replaying calls it again, in the memory of the recording."""
+
+    works = True
+
+    def __init__(self, device: torch.device) -> None:
+        self.replays = 0
+
+    def __call__(self, work: Callable[[], None]) -> Callable[[], None]:
+        def replay() -> None:
+            self.replays += 1
+            work()
+
+        return replay
+
+
+@pytest.mark.parametrize("unit", ["elements", "pixels"])
+@pytest.mark.parametrize("target", [False, True])
+def test_recorded_passes_find_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, unit: Unit, target: bool
+) -> None:
+    """Long enough for a start, a trim and an anneal, side by side."""
+    model, images = bent(), exact_images(4, (3, 12, 12))
+    labels = guesses(model, images)
+    goal = Goal(labels, (labels + 1) % 4 if target else None)
+    attack, captures = Pinprick(max_backwards=300, unit=unit), list[CalledAgain]()
+
+    def found() -> Tensor:
+        with model.frozen():
+            return attack(problem_of(model, images, goal, 400))
+
+    direct = found()
+
+    def recorded(
+        problem: Problem, units: Units, searches: list[Search], passes: int, done: int, _: None
+    ) -> None:
+        captures.append(CalledAgain(images.device))
+        take_passes(problem, units, searches, passes, done, captures[-1])
+
+    monkeypatch.setattr(attack_file, "take_passes", recorded)
+    assert torch.equal(found(), direct)
+    assert sum(capture.replays for capture in captures) > 200
+
+
+@pytest.mark.gpu
+def test_recorded_passes_find_the_same_bits_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+    model = load_model("pinprick:fashion_cnn")
+    assert isinstance(model.net, torch.nn.Module)
+    model.net.to("cuda")
+    data = load_data("fashion_sample")
+    images, labels = data.images()[:32].cuda(), data.labels[:32].cuda()
+    run = partial(run_attack, Pinprick(max_backwards=200), model, images, labels, batch_size=32)
+    captures = list[CudaSteps]()
+
+    class Noted(CudaSteps):
+        def __init__(self, device: torch.device) -> None:
+            super().__init__(device)
+            captures.append(self)
+
+    monkeypatch.setattr(attack_file, "CudaSteps", Noted)
+    recorded = run().adversarial
+    assert [capture.works for capture in captures] == [True]
+    monkeypatch.setattr(attack_file, "CudaSteps", lambda device: None)
+    assert torch.equal(recorded, run().adversarial)

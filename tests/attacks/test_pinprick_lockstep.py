@@ -8,7 +8,7 @@ from grey_images import any_change, grey
 from torch import Tensor
 
 from pinprick import Problem
-from pinprick.attacks.pinprick.lockstep import Answer, Search, Slot, take_passes
+from pinprick.attacks.pinprick.lockstep import Answer, Now, Search, Slot, take_passes
 from pinprick.parts.best import Best
 from pinprick.parts.units import Units
 
@@ -32,12 +32,16 @@ class Scripted(Search):
 
     def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
         self.slots.append((problem, units, passes, done))
-        for number in range(passes):
-            self.adv = problem.images.clone()
-            self.adv[..., :number] = 0
-            answer = yield
+        self.adv = problem.images.clone()
+
+        def learn(answer: Answer, now: Now) -> None:
+            assert isinstance(now, int)
             self.answers.append(answer)
             self.found.offer(self.adv, answer.changed, answer.met)
+            self.adv = problem.images.clone()
+            self.adv[..., : now + 1] = 0
+
+        return learn
 
 
 def brightness(images: Tensor) -> Tensor:
@@ -100,7 +104,7 @@ def test_answers_count_what_the_attack_counts() -> None:
     class Colours(Scripted):
         def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
             self.adv = torch.zeros_like(problem.images)
-            self.answers.append((yield))
+            return lambda answer, _: self.answers.append(answer)
 
     for unit, changed in (("elements", 12), ("pixels", 4)):
         search = Colours([0])

@@ -63,19 +63,16 @@ def make_start(
 
 
 @pytest.mark.parametrize(
-    ("slot", "bounds"),
-    [
-        (None, [16, 22, 30, 40, 53, 64, 85]),  # looked at in every fifth pass
-        (3, [16, 22, 30, 37, 50, 66, 84]),  # and in the first one of a slot
-    ],
+    ("slot", "last"),
+    [(3, [64, 84]), (None, [64, 64])],  # at most fourfold in a slot
 )
 def test_while_nothing_fools_a_start_opens_three_tenths_more(
-    monkeypatch: pytest.MonkeyPatch, slot: int | None, bounds: list[int]
+    monkeypatch: pytest.MonkeyPatch, slot: int | None, last: list[int]
 ) -> None:
     drawn = Drawn(monkeypatch)
     make_start(grey(1, shape=(1, 20, 20)), 7, known=4, slot=slot)
-    assert drawn.counts == [16, 21, 28, 37, 49, 64, 84]  # 1.3 times as many, and one
-    assert drawn.bounds == bounds
+    assert drawn.counts == [16, 21, 28, 37, 49, *last]  # 1.3 times as many, and one
+    assert drawn.bounds == drawn.counts  # on a CPU
 
 
 def test_the_bound_on_the_gates_is_that_of_the_image_with_most(
@@ -245,14 +242,12 @@ def test_gradients_count_the_same_until_the_memory_is_full(
     search = start_of(problem, 4, known=2, memory=torch.tensor([*weights]))
     for step in range(4):
         slot = search.slot(problem, ELEMENTS, 1, step)  # a slot of its own
-        next(slot)
         grad = torch.zeros_like(search.adv)
         grad.flatten(1)[:, step] = torch.tensor([7.0, 0.5, 3.0])
         opened = (search.adv != problem.images).flatten(1)[:, :4]
         none = torch.zeros(3, dtype=torch.bool)
         changed = ELEMENTS.count(search.adv, problem.images)
-        with pytest.raises(StopIteration):
-            slot.send(Answer(torch.ones(3), none, changed, grad))
+        slot(Answer(torch.ones(3), none, changed, grad), 0)
         search.taken = search.taken + 1
         promises = drawn.scores[step][:, :4] / torch.where(opened, 1.4, 1.0)
         wanted = torch.tensor([each[step] for each in weights.values()], dtype=torch.float32)

@@ -139,7 +139,7 @@ def test_a_pixel_is_favoured_with_all_its_channels() -> None:
 class AlmostOne(Streams):
     """Gives the largest random number there is."""
 
-    def uniform(self, *shape: int, step: int, use: str) -> Tensor:
+    def uniform(self, *shape: int, step: int | Tensor, use: str) -> Tensor:
         return torch.full((1, *shape), 1 - 2**-24)
 
 

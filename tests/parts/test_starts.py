@@ -136,7 +136,7 @@ def test_uniform_noise_fills_the_box_and_does_not_look_at_the_image() -> None:
 class Constant(Streams):
     """Gives the same number always."""
 
-    def uniform(self, *shape: int, step: int, use: str) -> Tensor:
+    def uniform(self, *shape: int, step: int | Tensor, use: str) -> Tensor:
         return torch.full((6, *shape), 0.25)
 
 

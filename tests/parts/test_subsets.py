@@ -79,7 +79,7 @@ class Constant(Streams):
         super().__init__(0, torch.arange(1))
         self.number = number
 
-    def uniform(self, *shape: int, step: int, use: str) -> Tensor:
+    def uniform(self, *shape: int, step: int | Tensor, use: str) -> Tensor:
         return torch.full((1, *shape), self.number)
 
 

@@ -271,13 +271,14 @@ class Told:
         )
         self.search = trim_of(self.problem, as_found(adv, images, units), length, units)
         self.slot = self.search.slot(self.problem, units, 10**4, 0)
-        next(self.slot)
+        self.now = 0
 
     def tell(self, margin: float, grad: Tensor, *, met: bool = False) -> Tensor:
         """Answer for the candidate; returns the next one."""
         count = self.units.count(self.search.adv, self.images)
         told = torch.tensor([margin]), torch.tensor([met]), count, grad.view_as(self.images)
-        self.slot.send(Answer(*told))
+        self.slot(Answer(*told), self.now)
+        self.now += 1
         return self.search.adv
 
     def removed(self) -> list[int]:
@@ -444,8 +445,7 @@ def test_a_tenth_of_the_units_is_swapped_and_ever_fewer(taken: int, out: int) ->
     """Of 45 units; in 100 passes, and beyond them."""
     trim = grey(46)
     trim.search.taken, trim.search.length = torch.tensor([taken]), torch.tensor([100])
-    trim.slot = trim.search.slot(trim.problem, ELEMENTS, 10, taken)
-    next(trim.slot)
+    trim.slot, trim.now = trim.search.slot(trim.problem, ELEMENTS, 10, taken), 0
     trim.tell(math.nan, SLOPES)
     assert len(trim.removed()) == out + 1  # one more, since there are 46
     assert differing(trim, trim.images) == 45

@@ -34,7 +34,7 @@ def promise(direction: Images, edge: Images, images: Images, units: Units) -> Te
 
 
 def draw_noise(
-    problem: Problem, units: int, temperature: float | Tensor, step: int, use: str
+    problem: Problem, units: int, temperature: float | Tensor, step: int | Tensor, use: str
 ) -> Tensor:
     """Factors that turn the k largest promises into a draw at ``temperature``."""
     uniform = problem.rng.uniform(units, step=step, use=use)
@@ -56,7 +56,7 @@ def draw_largest(
     most: int,
     *,
     temperature: float | Tensor,
-    step: int,
+    step: int | Tensor,
     use: str,
 ) -> Tensor:
     """Like ``mask_largest``, but drawn at ``temperature`` among the most promising.

@@ -10,7 +10,7 @@ box, so it escapes corners where gradients vanish. One forward and one backward 
 import torch
 from torch import Tensor
 
-from pinprick.attacks.pinprick.lockstep import Search, Slot
+from pinprick.attacks.pinprick.lockstep import Answer, Now, Search, Slot, at
 from pinprick.attacks.pinprick.start import falling
 from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
@@ -53,17 +53,19 @@ class Anneal(Search):
         images = problem.images
         _, share = self.steps(passes + 1)
         rate = (_RATE * (0.1 + 0.9 * falling(share))).to(images.dtype)
-        for now in range(passes):
-            answer = yield
+
+        def learn(answer: Answer, now: Now) -> None:
             self.found.offer(self.adv, answer.changed, answer.met)
             delta = self.adv - images
             far = answer.grad.masked_fill(answer.met.view(-1, 1, 1, 1), 0)
             grad = far + smooth_l0_slope(delta, _SIGMA, units)
             grad = scaled(grad if problem.allowed is None else grad * problem.allowed)
-            step = rate[:, now].view(-1, 1, 1, 1) * self._adam.step(grad)
+            step = at(rate, now).view(-1, 1, 1, 1) * self._adam.step(grad)
             adv = (images + (delta - step)).clamp(0, 1)
             adv = on_grid(adv, images) if self._eight_bit else adv
-            pace = _PACE * rate[:, now + 1]
+            pace = _PACE * at(rate, now + 1)
             self._threshold = (self._threshold + torch.where(answer.met, pace, -pace)).clamp(0, 1)
             weak = units.largest((adv - images).abs()) < self._threshold.unsqueeze(1)
             self.adv = torch.where(units.spread(weak, images), images, adv)
+
+        return learn

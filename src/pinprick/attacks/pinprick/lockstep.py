@@ -1,13 +1,16 @@
 """Searches side by side, with one call of the model per pass.
 
-A slot of a search is a generator: it is sent what the model says of its candidates, one per
-image. So it reads like a loop of its own, and searches of different kinds share every call.
-Between slots, images leave a search and others join it.
+A slot of a search is a function that learns from what the model says of one candidate per image.
+Searches of different kinds share every call. Between slots, images leave a search and others join
+it.
+
+On a GPU, starting the few hundred small operations of a pass takes longer than the pass itself. So
+what the searches do after the second pass of a slot is recorded, and replayed after the later ones
+(``recorded_step.py``). That changes no bit of the results.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,6 +21,7 @@ from pinprick.goal import Goal
 from pinprick.parts.best import Best
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
+from pinprick.recorded_step import Capture, RecordedStep
 from pinprick.types import Images, Labels, Logits, Mask, PerImage
 
 
@@ -37,13 +41,15 @@ class Answer(NamedTuple):
     grad: Images
 
 
-Slot = Generator[None, Answer, None]
+Now = int | Tensor  # the number of a pass within its slot; a tensor, (1,), in a recording
+Slot = Callable[[Answer, Now], None]
 
 
 class Search(BatchRows):
     """One kind of search, with a row per image that is in it.
 
-    A slot updates ``found`` and ``adv`` with each answer.
+    A slot updates ``found`` and ``adv`` with each answer. It changes nothing but attributes of the
+    search, and assigns new tensors to them.
 
     Attributes:
         rows: The images, as rows of the whole problem.
@@ -68,9 +74,14 @@ class Search(BatchRows):
         """Which images have had all passes of the search."""
         return self.taken >= self.length
 
+    @property
+    def not_alike(self) -> int:
+        """How many passes of the next slot differ from later ones in what is done."""
+        return 0
+
     @abstractmethod
     def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
-        """Take so many passes after ``done`` passes of the attack; ``problem`` has these images."""
+        """Learns from so many passes after ``done`` passes; ``problem`` has these images."""
 
     def steps(self, passes: int) -> tuple[Tensor, Tensor]:
         """Passes before each pass of a slot, and the share of the search they are, (row, pass)."""
@@ -79,27 +90,46 @@ class Search(BatchRows):
 
 
 def take_passes(
-    problem: Problem, units: Units, searches: Sequence[Search], passes: int, done: int
+    problem: Problem,
+    units: Units,
+    searches: Sequence[Search],
+    passes: int,
+    done: int,
+    capture: Capture | None = None,
 ) -> None:
     """Take this many passes of all searches together, after ``done`` passes of the attack."""
     part = problem[torch.cat([search.rows for search in searches])]
     loss = _loss(part.goal, torch.cat([search.aims for search in searches]))
     slots = [search.slot(problem[search.rows], units, passes, done) for search in searches]
-    for slot in slots:
-        next(slot)
-    for _ in range(passes):
-        adv = torch.cat([search.adv for search in searches])
-        logits, grad = part.logits_and_gradient(adv, loss)
+    sizes = [len(search) for search in searches]
+
+    def learn(adv: Images, logits: Logits, grad: Images, now: Now) -> None:
         margin, met = part.goal.margin(logits).to(adv.dtype), part.goal.met(logits)
         answer = Answer(margin, met, units.count(adv, part.images), grad)
-        parts = zip(*(each.split([*map(len, searches)]) for each in answer), strict=True)
+        parts = zip(*(each.split(sizes) for each in answer), strict=True)
         for slot, values in zip(slots, parts, strict=True):
-            with suppress(StopIteration):  # of the last pass
-                slot.send(Answer(*values))
+            slot(Answer(*values), now)
+
+    alone = max(search.not_alike for search in searches)
+    step = RecordedStep(learn, searches, capture) if capture is not None else None
+    for now in range(passes):
+        adv = torch.cat([search.adv for search in searches])
+        logits, grad = part.logits_and_gradient(adv, loss)
+        if step is None or now < alone:
+            learn(adv, logits, grad, now)
+        else:
+            step(adv, logits, grad, now)
         if part.all_refused:
             break
     for search in searches:
         search.taken = search.taken + passes
+
+
+def at(values: Tensor, now: Now) -> PerImage:
+    """The values of one pass, of shape (row, pass)."""
+    if isinstance(now, int):
+        return values[:, now]
+    return values.index_select(1, now).squeeze(1)
 
 
 def _loss(goal: Goal, aims: Labels) -> Callable[[Logits], PerImage]:

@@ -11,10 +11,10 @@ All gradients so far count the same, until the memory is full.
 
 k shrinks while the image fools and grows while it does not, by a fraction that falls from 0.3 to
 0.02, and never reaches the best count again. Beyond a tenth of all units (400 of a small image) it
-grows by at most 0.02: with so many units at corners, more passes help more than more gates. Open
-gates count 1.4 times, so they stay unless another is clearly better. Promises may carry Gumbel
-noise that falls to zero, so gates are drawn rather than sorted. One forward and one backward pass
-per step.
+grows by at most 0.02: with so many units at corners, more passes help more than more gates. In a
+slot it grows at most fourfold. Open gates count 1.4 times, so they stay unless another is clearly
+better. Promises may carry Gumbel noise that falls to zero, so gates are drawn rather than sorted.
+One forward and one backward pass per step.
 """
 
 import math
@@ -22,7 +22,7 @@ import math
 import torch
 from torch import Tensor
 
-from pinprick.attacks.pinprick.lockstep import Search, Slot
+from pinprick.attacks.pinprick.lockstep import Answer, Now, Search, Slot, at
 from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid, signed_step
 from pinprick.parts.choose_units import corner, draw_largest, promise, scaled
@@ -35,7 +35,7 @@ _LOYALTY = 0.4  # extra weight of a gate that is open already
 _FIRST, _LAST = 0.3, 0.02  # fraction by which k changes, at the start and at the end
 _MANY, _LEAST = 1 / 10, 400  # k grows slowly beyond this share and this number of gates
 _WIDE = 4  # opens this multiple of the gates known to suffice
-_LOOK = 5  # passes between two readings of the largest number of open gates
+_GROWTH = 4  # times that k may become larger in a slot, so that a bound on it is known
 
 
 class Start(Search):
@@ -76,9 +76,15 @@ class Start(Search):
         self._memory, self._temperature, self._favour = memory, temperature, favour
         self._dense, self._eight_bit = dense, eight_bit
 
+    @property
+    def not_alike(self) -> int:
+        """The signed steps that are left."""
+        dense = max(self._dense - 1, 0)
+        return max(0, dense - int(self.taken[:1].sum())) if dense else 0
+
     def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
         images, number = problem.images, self._gates.shape[1]
-        many, most = max(_LEAST, _MANY * number), number
+        many = max(_LEAST, _MANY * number)
         step, _ = self.steps(passes)
         weight = 1 - torch.minimum(step / (step + 1), self._memory.unsqueeze(1))
         weight = weight.to(images.dtype)
@@ -87,29 +93,31 @@ class Start(Search):
         share = ((step - dense) / (self.length - dense).unsqueeze(1)).clamp_min(0)
         left = 1 - share
         fraction = _LAST + (_FIRST - _LAST) * falling(share)
-        signed = max(0, dense - int(self.taken[:1].sum())) if dense else 0
-        for now in range(passes):
-            answer = yield
+        signed = self.not_alike
+        ceiling = (_GROWTH * self._count).clamp_max(number)
+        most = math.ceil(float(ceiling.max()))
+
+        def learn(answer: Answer, now: Now) -> None:
             found, grad = self.found, answer.grad
             found.offer(self.adv, answer.changed, answer.met)
-            self._mean = torch.lerp(self._mean, scaled(grad), weight[:, now].view(-1, 1, 1, 1))
-            if now < signed:
+            self._mean = torch.lerp(self._mean, scaled(grad), at(weight, now).view(-1, 1, 1, 1))
+            if isinstance(now, int) and now < signed:
                 stride = STRIDE * (1 - (dense - signed + now) / self._dense)
                 self.adv = signed_step(problem, self.adv, grad, stride, eps=1.0)
                 self.adv = on_grid(self.adv, images) if self._eight_bit else self.adv
-                continue
-            change = torch.where(found.cost < torch.inf, fraction[:, now], _FIRST)
+                return
+            change = torch.where(found.cost < torch.inf, at(fraction, now), _FIRST)
             growth = torch.where(self._count < many, change, _LAST)
             factor = torch.where(answer.met, 1 - change, 1 + growth)
-            count = (self._count * factor + ~answer.met).floor()
+            count = torch.minimum((self._count * factor + ~answer.met).floor(), ceiling)
             count = torch.minimum(count, found.cost - 1).clamp(1, number)
-            self._count = torch.where(begun[:, now], count, self._count)
-            if (now - signed) % _LOOK == 0:
-                most = int(self._count.max())
-            self._choose(problem, units, most, left[:, now], done + now)
-            most = math.ceil(most * (1 + _FIRST)) + 1
+            self._count = torch.where(at(begun, now), count, self._count)
+            bound = int(self._count.max()) if images.is_cpu else most  # a GPU would have to wait
+            self._choose(problem, units, bound, at(left, now), done + now)
 
-    def _choose(self, problem: Problem, units: Units, most: int, left: PerImage, step: int) -> None:
+        return learn
+
+    def _choose(self, problem: Problem, units: Units, most: int, left: PerImage, step: Now) -> None:
         """The next gates, and the candidates that they make."""
         images, use = problem.images, "pinprick, start"
         edge = corner(self._mean, problem)

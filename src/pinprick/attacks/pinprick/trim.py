@@ -18,7 +18,7 @@ per candidate; only judged images are saved.
 import torch
 from torch import Tensor
 
-from pinprick.attacks.pinprick.lockstep import Answer, Search, Slot
+from pinprick.attacks.pinprick.lockstep import Answer, Now, Search, Slot, at
 from pinprick.attacks.pinprick.start import STRIDE
 from pinprick.parts.best import Best
 from pinprick.parts.box import keep_allowed, on_grid, signed_step
@@ -78,17 +78,19 @@ class Trim(Search):
         weight = (1 - (step / (step + 1)).clamp_max(_MEMORY)).to(images.dtype)
         most = int(self.found.cost.nan_to_num(posinf=float(images[0].numel())).max())
         lost = bool(self.found.cost.isinf().any())  # what was found stays found
-        for now in range(passes):
-            answer = yield
-            self._mean = torch.lerp(self._mean, answer.grad, weight[:, now].view(-1, 1, 1, 1))
-            self._learn(answer, first=step[:, now] == 0)
+
+        def learn(answer: Answer, now: Now) -> None:
+            self._mean = torch.lerp(self._mean, answer.grad, at(weight, now).view(-1, 1, 1, 1))
+            self._learn(answer, first=at(step, now) == 0)
             candidate = self.adv
-            self._propose(problem, units, most, left[:, now], done + now)
+            self._propose(problem, units, most, at(left, now), done + now)
             if lost:
-                stride = STRIDE * left[:, now].view(-1, 1, 1, 1)
+                stride = STRIDE * at(left, now).view(-1, 1, 1, 1)
                 walk = signed_step(problem, candidate, answer.grad, stride, eps=1.0)
                 walk = on_grid(walk, images) if self._eight_bit else walk
                 self.adv = torch.where(_wide(self.found.cost.isinf()), walk, self.adv)
+
+        return learn
 
     def _learn(self, answer: Answer, first: Mask) -> None:
         """Save what is better; which units are needed, and how many to remove next."""
@@ -106,7 +108,7 @@ class Trim(Search):
         self._swapped = torch.where(_wide(lower | fewer), self.adv, self._swapped)
 
     def _propose(
-        self, problem: Problem, units: Units, most: int, left: PerImage, step: int
+        self, problem: Problem, units: Units, most: int, left: PerImage, step: Now
     ) -> None:
         """The next candidates: some units removed, or swapped where all were tried."""
         images, best, cost = problem.images, self.found.images, self.found.cost
@@ -149,7 +151,7 @@ class Trim(Search):
         number: PerImage,
         most: int,
         bits: Tensor,
-        step: int,
+        step: Now,
     ) -> None:
         """Change so many of the free units: by their promise, or any at any corner of the box."""
         images = problem.images
