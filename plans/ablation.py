@@ -11,7 +11,7 @@ from pinprick.attacks.pinprick.attack import Pinprick
 from pinprick.attacks.pinprick.turns import Kind, Plan
 
 WHOLE = Plan()
-AIMED, ANNEAL, REGIONS, SWAP = WHOLE.kinds
+START, FAST, SLOW = WHOLE.kinds
 
 
 def _with(*kinds: Kind) -> Plan:
@@ -27,7 +27,7 @@ class WithoutSignedSteps(Pinprick):
 
 @dataclass(frozen=True, kw_only=True)
 class WithoutTrims(Pinprick):
-    """No start and no anneal is trimmed; the search by swaps stays."""
+    """No start and no anneal is trimmed."""
 
     plan: ClassVar[Plan] = replace(WHOLE, first_trim=0, trim=0.0)
 
@@ -47,35 +47,42 @@ class WithoutDraws(Pinprick):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithoutRegions(Pinprick):
-    """No start favours regions."""
+class WithoutValueSteps(Pinprick):
+    """Values stay as they are while a trim removes units."""
 
-    plan: ClassVar[Plan] = _with(AIMED, ANNEAL, SWAP)
+    plan: ClassVar[Plan] = replace(WHOLE, stride=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithoutAnnealsFirst(Pinprick):
+    """Starts are tried before anneals, however many units an image needs."""
+
+    plan: ClassVar[Plan] = replace(WHOLE, many=2.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithoutFastAnneals(Pinprick):
+    """Anneals are slow: their steps are half of the box."""
+
+    plan: ClassVar[Plan] = _with(START, SLOW)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithoutSlowAnneals(Pinprick):
+    """Anneals are fast: their steps are twice the box."""
+
+    plan: ClassVar[Plan] = _with(START, FAST)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WithoutAnnealing(Pinprick):
-    """No turn anneals."""
+    """No turn anneals, so after the first turn every turn is a start."""
 
-    plan: ClassVar[Plan] = _with(AIMED, REGIONS, SWAP)
-
-
-@dataclass(frozen=True, kw_only=True)
-class WithoutSwaps(Pinprick):
-    """No turn swaps units alone; trims still do."""
-
-    plan: ClassVar[Plan] = _with(AIMED, ANNEAL, REGIONS)
+    plan: ClassVar[Plan] = _with(START)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnnealingAlone(Pinprick):
     """After the first turn every turn anneals."""
 
-    plan: ClassVar[Plan] = _with(ANNEAL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StartsAlone(Pinprick):
-    """After the first turn every turn is a start."""
-
-    plan: ClassVar[Plan] = _with(AIMED, REGIONS)
+    plan: ClassVar[Plan] = _with(FAST, SLOW)

@@ -16,11 +16,12 @@ PARTS = {
     "WithoutTrims": "no trims",
     "WithoutAims": "no aims",
     "WithoutDraws": "no draws",
-    "WithoutRegions": "no regions",
-    "WithoutAnnealing": "no anneals",
-    "WithoutSwaps": "no swap turns",
+    "WithoutValueSteps": "no value steps",
+    "WithoutAnnealsFirst": "starts first",
+    "WithoutFastAnneals": "no fast anneals",
+    "WithoutSlowAnneals": "no slow anneals",
+    "WithoutAnnealing": "starts alone",
     "AnnealingAlone": "anneals alone",
-    "StartsAlone": "starts alone",
 }
 Means = dict[tuple[str, str, str], float]  # by model, goal and attack
 
@@ -60,23 +61,34 @@ def without_a_part() -> str:
 
 
 def _means(name: str) -> tuple[Means, dict[tuple[str, str], int], str]:
-    """Mean elements, how many images they are of, and a sentence on Pinprick's revision."""
+    """Mean elements, how many images they are of, and a sentence on Pinprick's revision.
+
+    Rows of a GPU count where a model has some. Speeds other than "exact" do not count.
+    """
     store = Store(RESULTS / name)
     columns = ("cell", "correct", "success", "elements")
     frame = store.scan().select(columns).collect()
     found = {column: frame[column].to_numpy() for column in columns}
-    means: Means = {}
-    images: dict[tuple[str, str], int] = {}
+    cells = {key: cell for key, (cell, _) in store.cells().items() if cell.speed == "exact"}
+    on_gpu = {(cell.model, cell.goal) for cell in cells.values() if cell.device == "cuda"}
+    needed: dict[tuple[str, str, str], list[np.ndarray[Any, Any]]] = {}
     revisions = set()
-    for key, (cell, _) in store.cells().items():
+    for key, cell in cells.items():
+        if cell.device != "cuda" and (cell.model, cell.goal) in on_gpu:
+            continue
         rows = (found["cell"] == key) & found["correct"]
-        needed = np.where(found["success"], found["elements"].astype(float), np.inf)[rows]
         what = cell.attack["name"].rpartition(":")[2]
         if what == "pinprick":
             what = cell.attack["effort"]
             revisions.add(cell.revision)
-        means[cell.model, cell.goal, what] = float(needed.mean())
-        images[cell.model, cell.goal] = int(rows.sum())
+        elements = np.where(found["success"], found["elements"].astype(float), np.inf)[rows]
+        needed.setdefault((cell.model, cell.goal, what), []).append(elements)
+    means = {task: float(np.concatenate(parts).mean()) for task, parts in needed.items()}
+    images = {
+        (model, goal): sum(map(len, parts))
+        for (model, goal, what), parts in needed.items()
+        if what == "balanced"
+    }
     return means, images, f"Revision {', '.join(map(str, sorted(revisions)))} of Pinprick."
 
 
@@ -85,7 +97,7 @@ def _in_order(images: dict[tuple[str, str], int]) -> list[tuple[str, str]]:
 
 
 def _short(model: str) -> str:
-    return model.removeprefix("pinprick:")
+    return model.removeprefix("pinprick:").removeprefix("file:models/")
 
 
 def _row(means: Means, model: str, goal: str) -> list[str]:

@@ -10,7 +10,7 @@ are. The results have the same bits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from pinprick.batch_rows import BatchRows
 Attribute = tuple[BatchRows, str]
 
 
+@runtime_checkable
 class Capture(Protocol):
     """Records work.
 

@@ -28,7 +28,7 @@ from pinprick.attacks.pinprick import attack as attack_file
 from pinprick.attacks.pinprick import turns as turns_file
 from pinprick.attacks.pinprick.lockstep import Search, Slot, take_passes
 from pinprick.attacks.pinprick.start import Start
-from pinprick.attacks.pinprick.turns import Kind, Plan
+from pinprick.attacks.pinprick.turns import Plan
 from pinprick.cuda_graph import CudaSteps
 from pinprick.oracle import (
     exact_images,
@@ -38,7 +38,6 @@ from pinprick.oracle import (
     fewest_pixels,
     sure_images,
 )
-from pinprick.parts.choose_units import favoured_regions
 from pinprick.parts.units import Units
 from pinprick.recorded_step import Capture
 
@@ -71,7 +70,7 @@ def hard_case(
 @pytest.mark.parametrize("classes", [2, 3, 10])
 def test_finds_the_optimum_of_every_image(classes: int, unit: Unit) -> None:
     model, images, labels = hard_case(classes)
-    passes = 400 if classes == 10 else 200  # more rivals take more turns
+    passes = 500 if classes == 10 else 200  # more rivals take more turns
     result = run_attack(Pinprick(unit=unit, max_forwards=passes), model, images, labels)
     fewest = FEWEST[unit](model, images, Goal(labels))
     assert torch.equal(getattr(result, f"needed_{unit}"), fewest)
@@ -114,7 +113,7 @@ def test_comes_near_the_integer_program_towards_a_target(classes: int, unit: Uni
 @pytest.mark.parametrize("shape", [(1, 9, 9), (40, 1, 1)], ids=["grey", "one place"])
 def test_finds_it_in_images_of_other_shapes(shape: tuple[int, int, int]) -> None:
     model, images, labels = hard_case(4, shape)
-    result = run_attack(Pinprick(max_forwards=150), model, images, labels)
+    result = run_attack(Pinprick(max_forwards=400), model, images, labels)
     assert torch.equal(result.needed_elements, fewest_elements(model, images, Goal(labels)))
 
 
@@ -403,7 +402,7 @@ def test_all_turns_of_a_large_image_keep_to_the_budget_the_mask_and_the_grid() -
 
 
 def start_alone(
-    problem: Problem, passes: int, known: float, memory: float, *, favour: float, temperature: float
+    problem: Problem, passes: int, known: float, memory: float, *, temperature: float
 ) -> Tensor:
     """Units that one start finds per image."""
     count, units = len(problem), Units("elements")
@@ -418,7 +417,6 @@ def start_alone(
         known=torch.full((count,), known),
         memory=torch.full((count,), memory),
         temperature=torch.full((count,), temperature) if temperature else None,
-        favour=favour * favoured_regions(problem, units, "test") if favour else None,
     )
     take_passes(problem, units, [start], passes, done=0)
     return start.found.cost
@@ -430,7 +428,7 @@ def test_many_gates_open_slowly() -> None:
     model, images, labels = hard_case(4, shape, count=1)
     log = Log(Classifier(lambda batch: model(batch) + 1e6 * nn.functional.one_hot(labels, 4)))
     problem = problem_of(Classifier(log), images, Goal(labels), 30)
-    assert start_alone(problem, 30, torch.inf, 0.85, favour=0.0, temperature=0.0).isinf().all()
+    assert start_alone(problem, 30, torch.inf, 0.85, temperature=0.0).isinf().all()
     seen = torch.stack([image for images in log.seen.values() for image in images])
     count = (seen != images).flatten(1).sum(dim=1).double().sort().values
     few = count[count > 0]
@@ -478,7 +476,7 @@ def test_images_that_no_start_fools_are_fooled_all_the_same(
 # What each part is for. A part is turned off in the plan, and the result is worse.
 
 WHOLE = Plan()
-AIMED, ANNEAL, REGIONS, SWAP = WHOLE.kinds
+START, FAST, SLOW = WHOLE.kinds
 
 
 def each_kind(**changes: Any) -> Plan:
@@ -487,10 +485,14 @@ def each_kind(**changes: Any) -> Plan:
 
 WITHOUT = {
     "aims": replace(WHOLE, rivals=0),
-    "annealing": replace(WHOLE, kinds=(AIMED, REGIONS, SWAP)),
+    "annealing": replace(WHOLE, kinds=(START,)),
+    "anneals first": replace(WHOLE, many=math.inf),
+    "fast anneals": replace(WHOLE, kinds=(START, SLOW)),
     "memory": replace(each_kind(memory=0.0), first_memory=0.0),
     "signed steps": replace(WHOLE, dense=0),
+    "slow anneals": replace(WHOLE, kinds=(START, FAST)),
     "trimming": replace(WHOLE, first_trim=0, trim=0.0),
+    "value steps": replace(WHOLE, stride=0.0),
 }
 
 
@@ -543,20 +545,10 @@ def black(count: int) -> tuple[Tensor, Tensor]:
     return torch.zeros(count, 1, 16, 16).double(), torch.zeros(count, dtype=torch.long)
 
 
-@pytest.mark.parametrize(
-    ("model", "favour", "temperature"),
-    [(crowded, 1.0, 0.0), (scattered, 0.0, 0.6)],
-    ids=["regions", "draws"],
-)
-def test_a_start_that_does_not_sort_finds_elements_that_do_more_together(
-    model: Any, favour: float, temperature: float
-) -> None:
+def test_a_start_that_draws_finds_elements_that_do_more_together() -> None:
     images, labels = black(64)
-    problem = problem_of(Classifier(model), images, Goal(labels), 90)
-    needed = [
-        start_alone(problem, 45, 34.0, 0.8, favour=share * favour, temperature=share * temperature)
-        for share in (0, 1)
-    ]
+    problem = problem_of(Classifier(scattered), images, Goal(labels), 90)
+    needed = [start_alone(problem, 45, 34.0, 0.8, temperature=warmth) for warmth in (0.0, 0.6)]
     assert (needed[0] == 34).all()  # the most promising ones, outside
     assert (needed[1] < 10).any()
 
@@ -582,8 +574,15 @@ def wavy(images: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("part", "passes", "more"),  # measured: 1.19, 1.41 and 1.74
-    [("annealing", 300, 1.1), ("memory", 60, 1.2), ("trimming", 300, 1.3)],
+    ("part", "passes", "more"),  # measured: 1.12, 1.07, 1.26, 1.11, 6.24 and 1.16
+    [
+        ("annealing", 300, 1.05),
+        ("anneals first", 300, 1.03),
+        ("memory", 60, 1.2),
+        ("slow anneals", 300, 1.05),
+        ("trimming", 300, 3.0),
+        ("value steps", 300, 1.1),
+    ],
 )
 def test_each_part_saves_elements_where_corners_mislead(
     part: str, passes: int, more: float, monkeypatch: pytest.MonkeyPatch
@@ -598,8 +597,8 @@ def test_each_part_saves_elements_where_corners_mislead(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("part", "more"),  # measured: 1.06, 1.51, 1.48 and 1.09
-    [("annealing", 1.03), ("memory", 1.3), ("signed steps", 1.08), ("trimming", 1.05)],
+    ("part", "more"),  # measured: 1.10, 1.25, 1.20 and 1.16
+    [("annealing", 1.05), ("memory", 1.15), ("signed steps", 1.1), ("trimming", 1.08)],
 )
 def test_each_part_saves_elements_on_a_robust_network_with_a_target(
     part: str, more: float, monkeypatch: pytest.MonkeyPatch
@@ -625,17 +624,17 @@ def hidden(images: Tensor) -> Tensor:
 
 
 def test_only_swaps_find_elements_without_a_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trims swap. Without them every kind of search stays with the elements that have one."""
     images, labels = torch.zeros(6, 1, 4, 4).double(), torch.zeros(6, dtype=torch.long)
-    untrimmed = WITHOUT["trimming"]  # since a trim swaps, too
 
-    def needed(passes: int, *kinds: Kind) -> list[float]:
-        monkeypatch.setattr(Pinprick, "plan", replace(untrimmed, kinds=kinds))
+    def needed(passes: int, plan: Plan) -> list[float]:
+        monkeypatch.setattr(Pinprick, "plan", plan)
         result = run_attack(Pinprick(max_forwards=passes), hidden, images, labels)
         return result.needed_elements.tolist()
 
-    assert needed(100, SWAP) == [6] * 6  # the first turn
-    assert needed(300, SWAP) == [3] * 6
-    assert needed(300, AIMED, ANNEAL, REGIONS) == [6] * 6
+    assert needed(60, WHOLE) == [6] * 6  # before the trim of the first turn
+    assert needed(300, WHOLE) == [3] * 6
+    assert needed(300, WITHOUT["trimming"]) == [6] * 6
 
 
 # Values

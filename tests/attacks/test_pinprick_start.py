@@ -177,16 +177,6 @@ def test_what_is_drawn_depends_on_the_pass_of_the_attack() -> None:
     assert not torch.equal(first_gates(0), drawn)
 
 
-def test_a_start_favours_regions_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = Drawn(monkeypatch)
-    field = torch.linspace(-1, 1, 100).unsqueeze(0)
-    make_start(grey(1), 2, favour=2 * field)
-    first, second = drawn.scores
-    torch.testing.assert_close(first, 0.5 * (2 * field).exp())  # slope 1, room 0.5
-    loyal = torch.where(field >= field[0, -8], 1.4, 1.0)  # the eight that are open
-    torch.testing.assert_close(second, 0.5 * loyal * field.exp())
-
-
 # Signed steps
 
 
@@ -263,7 +253,6 @@ def test_images_can_leave_and_join_between_slots() -> None:
         goal = Goal(labels, (labels + 1) % 4)
         problem = Problem(model, images, goal, Streams(0, torch.arange(5)))
     lengths = torch.tensor([40, 60, 100, 40, 100])
-    fields = torch.linspace(-1, 1, 5 * 300).view(5, 300).double()
 
     def begin(rows: Tensor) -> Start:
         return Start(
@@ -276,7 +265,6 @@ def test_images_can_leave_and_join_between_slots() -> None:
             known=torch.tensor([torch.inf, 4, 9, 2, torch.inf])[rows],
             memory=torch.tensor([0.9, 0.8, 0.5, 0.9, 0.0])[rows],
             temperature=torch.tensor([0.6, 0.3, 0.4, 0.9, 0.3])[rows],
-            favour=fields[rows],
         )
 
     assert_same(*cut_and_joined(problem, begin))

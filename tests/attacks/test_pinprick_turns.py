@@ -2,7 +2,7 @@
 
 from dataclasses import FrozenInstanceError, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -21,19 +21,20 @@ from pinprick.parts.best import Best
 from pinprick.parts.units import Units
 
 ELEMENTS = Units("elements")
-START, ANNEAL, REGIONS, SWAP = range(4)  # the kinds of this plan, in their order
+START, FAST, SLOW = range(3)  # the kinds of this plan, in their order
 PLAN = Plan(
     first=100,
     dense=10,
     first_trim=40,
     first_memory=0.95,
     trim=0.4,
+    stride=0.05,
     rivals=9,
+    many=0.3,
     kinds=(
-        Kind("start", pace=12, memory=0.9, temperature=0.6, aimed=True),
-        Kind("anneal", pace=20),
-        Kind("start", pace=12, memory=0.8, temperature=0.6, favour=1.0),
-        Kind("swap", pace=20),
+        Kind("start", pace=12, memory=0.9, temperature=0.6),
+        Kind("anneal", pace=40, rate=2.0),
+        Kind("anneal", pace=20, rate=0.5),
     ),
 )
 
@@ -51,18 +52,23 @@ def turns_of(
     cost: list[float],
     problem: Problem | None = None,
     *,
-    kind: int | None = None,
+    next_kinds: list[int] | None = None,
     plan: Plan = PLAN,
     eight_bit: bool = False,
 ) -> tuple[Turns, Best]:
-    """Turns after the first one, of images that need so many units; only ``kind`` never failed."""
+    """Turns after the first one, of images that need so many units, and the next kind of each."""
     turns, best = first_of(len(cost), problem, plan=plan, eight_bit=eight_bit)
     best.cost = torch.tensor(cost, dtype=torch.float32)
     turns.searches.clear()
-    if kind is not None:
-        turns._failures += 1
-        turns._failures[:, kind] = 0
+    if next_kinds is not None:
+        prefer(turns, next_kinds)
     return turns, best
+
+
+def prefer(turns: Turns, next_kinds: list[int]) -> None:
+    """Make these kinds the next ones: all others failed."""
+    turns._worth[:] = -1
+    turns._worth[torch.arange(len(next_kinds)), next_kinds] = 0.5
 
 
 def pass_slot(turns: Turns, found: dict[int, float] | None = None) -> list[int]:
@@ -96,11 +102,17 @@ def passes_of(turns: Turns) -> dict[str, int]:
     return passes
 
 
-def kinds(turns: Turns, rows: list[int]) -> list[int]:
-    """The kind of turn that each of the images takes next."""
-    turns.searches.clear()
-    turns.begin(torch.tensor(rows), 100)
-    return turns._kind[rows].tolist()
+def take_turn(turns: Turns, row: int = 0, *, to: float | None = None) -> int:
+    """Take the next turn of one image, which ends with so many units; returns its kind."""
+    turns.begin(torch.tensor([row]))
+    while row not in pass_slot(turns, {} if to is None else {row: to}):
+        pass
+    return int(turns._kind[row])
+
+
+def take_turns(turns: Turns, number: int) -> list[int]:
+    """The kinds of so many turns of one image that find nothing."""
+    return [take_turn(turns) for _ in range(number)]
 
 
 # The kind
@@ -111,15 +123,103 @@ def test_the_plan_cannot_be_changed() -> None:
         Pinprick.plan.first = 1  # type: ignore[misc]
 
 
-def test_the_kind_that_failed_least_often_in_a_row_comes_next_and_of_equals_the_first() -> None:
-    turns, _ = turns_of([9, 9, 9, 9, 9])
-    turns._failures = torch.tensor(
-        [[0, 0, 0, 0], [1, 0, 0, 0], [2, 1, 2, 1], [3, 3, 3, 2], [1, 1, 1, 1]]
-    )
-    assert kinds(turns, [0, 1, 2, 3, 4]) == [START, ANNEAL, ANNEAL, SWAP, START]
-    assert searches(turns) == {"Start": [0, 4], "Anneal": [1, 2], "Trim": [3]}
-    assert kinds(turns, [3, 1]) == [SWAP, ANNEAL]
-    assert searches(turns) == {"Trim": [3], "Anneal": [1]}
+@pytest.mark.parametrize(("cost", "anneals_first"), [(30, False), (31, True), (torch.inf, True)])
+def test_untried_kinds_come_first_anneals_in_front_where_many_units_are_needed(
+    cost: float, anneals_first: bool
+) -> None:
+    """More than 30 of 100. All fail, so the kinds take turns in their order from then on."""
+    turns, _ = turns_of([cost])
+    untried = [FAST, SLOW, START] if anneals_first else [START, FAST, SLOW]
+    assert take_turns(turns, 9) == untried + [START, FAST, SLOW] * 2
+
+
+@pytest.mark.parametrize(("cost", "order"), [(30, [1, 3, 0, 2]), (31, [0, 2, 1, 3])])
+def test_of_untried_kinds_of_one_search_the_first_comes_first(
+    cost: float, order: list[int]
+) -> None:
+    start, fast, slow = PLAN.kinds
+    turns, _ = turns_of([cost], plan=replace(PLAN, kinds=(fast, start, slow, start)))
+    assert take_turns(turns, 4) == order
+
+
+@pytest.mark.parametrize(("unit", "few"), [("elements", 6), ("pixels", 2)])
+def test_many_units_are_more_than_a_hundredth_of_those_that_are_counted(
+    unit: Literal["elements", "pixels"], few: int
+) -> None:
+    """Of 600 elements or 200 pixels, in the plan of the attack."""
+    problem = grey(2, shape=(3, 10, 20))
+    best = Best(problem.images)
+    turns = Turns(problem, best, Units(unit), Pinprick.plan, eight_bit=False)
+    turns.searches.clear()
+    best.cost = torch.tensor([float(few), few + 1.0])
+    turns.begin(torch.arange(2))
+    assert searches(turns) == {"Start": [0], "Anneal": [1]}
+    assert [kind.search for kind in Pinprick.plan.kinds] == ["start", "anneal", "anneal"]
+    assert turns._kind.tolist() == [0, 1]
+
+
+def test_an_image_that_needs_few_units_by_now_tries_starts_before_the_anneals_that_are_left() -> (
+    None
+):
+    for to, order in ((31, [FAST, SLOW, START]), (30, [FAST, START, SLOW])):
+        turns, _ = turns_of([40])
+        first = take_turn(turns, to=to)
+        assert [first, *take_turns(turns, 2)] == order
+
+
+def test_an_untried_kind_comes_before_one_that_helped() -> None:
+    turns, _ = turns_of([25])
+    assert [take_turn(turns, to=to) for to in (5, 4, 3)] == [START, FAST, SLOW]
+
+
+def test_the_kind_whose_last_turn_removed_the_largest_share_per_pass_comes_next() -> None:
+    """Fast anneals removed most: half of the units in 160 passes, and starts a quarter in 60."""
+    turns, _ = turns_of([16])
+    assert [take_turn(turns, to=to) for to in (12, 6, 6)] == [START, FAST, SLOW]
+    assert turns._worth[0].tolist() == pytest.approx([0.25 / 60, 0.5 / 160, -1])
+    assert take_turn(turns) == START  # which fails
+    assert take_turn(turns, to=5) == FAST  # a sixth, in 100 passes
+    assert turns._worth[0].tolist() == pytest.approx([-1, 1 / 600, -1])
+    assert take_turn(turns, to=3) == FAST  # two fifths, in 100 passes
+    assert turns._worth[0].tolist() == pytest.approx([-1, 0.4 / 100, -1])
+
+
+def test_a_share_per_pass_counts_and_neither_the_share_nor_the_number_of_units() -> None:
+    """One image removes more units in longer turns, another one more units of many."""
+    turns, _ = turns_of([16, 25])
+    for row, ends in ((0, (12, 6, 5)), (1, (15, 10, 5))):
+        assert [take_turn(turns, row, to=to) for to in ends] == [START, FAST, SLOW]
+    shares = [[0.25 / 60, 0.5 / 160, 1 / 6 / 60], [0.4 / 60, 1 / 3 / 160, 0.5 / 80]]
+    assert turns._worth.tolist() == [pytest.approx(row) for row in shares]
+    assert take_turn(turns, 0) == START
+    assert take_turn(turns, 0) == FAST
+    assert take_turn(turns, 1) == START
+    assert take_turn(turns, 1) == SLOW
+
+
+def test_the_turn_that_first_fools_an_image_removed_all_units() -> None:
+    turns, _ = turns_of([torch.inf])
+    assert [take_turn(turns, to=to) for to in (40, 20, 19)] == [FAST, SLOW, START]
+    assert turns._worth[0].tolist() == pytest.approx([0.05 / 60, 1 / 400, 0.5 / 160])
+    assert take_turns(turns, 3) == [SLOW, FAST, START]
+
+
+def test_of_kinds_that_are_worth_the_same_the_first_comes_next() -> None:
+    turns, _ = turns_of([9, 9, 9])
+    turns._worth = torch.tensor([[-2, -1, -1.0], [0.01, 0.02, 0.02], [-3, -3, -3]])
+    turns.begin(torch.arange(3))
+    assert turns._kind.tolist() == [FAST, FAST, START]
+
+
+def test_the_kind_that_failed_least_often_in_a_row_comes_next_where_none_helped() -> None:
+    turns, _ = turns_of([9, 9, 9, 9])
+    turns._worth = -torch.tensor([[1.0, 1, 1], [2, 1, 2], [3, 3, 2], [2, 1, 1]])
+    turns.begin(torch.arange(4))
+    assert turns._kind.tolist() == [START, FAST, SLOW, FAST]
+    assert searches(turns) == {"Start": [0], "Anneal": [1, 2, 3]}
+    turns.searches.clear()
+    turns.begin(torch.tensor([3, 0]))
+    assert searches(turns) == {"Start": [0], "Anneal": [3]}
 
 
 @pytest.mark.parametrize("in_trim", [False, True], ids=["search", "trim"])
@@ -128,41 +228,57 @@ def test_a_turn_that_finds_no_fewer_units_has_failed_and_one_that_does_clears_th
 ) -> None:
     turns, _ = turns_of([9, 9, 9])
     taken: dict[int, list[int]] = {0: [], 1: [], 2: []}
-    turns.begin(torch.arange(3), 100)
+    turns.begin(torch.arange(3))
     for row in range(3):
         taken[row].append(int(turns._kind[row]))
     while any(len(of) < 6 for of in taken.values()):
         now = next(type(search) for search in turns.searches if 1 in search.rows)
-        anneals = len(taken[1]) == 2 and now is (Trim if in_trim else Anneal)
-        found = {0: 9.0, 1: 8.0 if anneals else 9.0}  # annealing helps the second image
+        helps = len(taken[1]) == 2 and now is (Trim if in_trim else Anneal)
+        found = {0: 9.0, 1: 8.0 if helps else 9.0}  # a fast anneal helps the second image
         rows = pass_slot(turns, found)
-        turns.begin(torch.tensor(rows, dtype=torch.long), 120)
+        turns.begin(torch.tensor(rows, dtype=torch.long))
         for row in rows:
             taken[row].append(int(turns._kind[row]))
-    assert taken[0][:6] == taken[2][:6] == [START, ANNEAL, REGIONS, SWAP, START, ANNEAL]
-    assert taken[1][:6] == [START, ANNEAL, ANNEAL, REGIONS, SWAP, START]
+    assert taken[0][:6] == taken[2][:6] == [START, FAST, SLOW, START, FAST, SLOW]
+    assert taken[1][:6] == [START, FAST, SLOW, FAST, START, FAST]
 
 
 def test_failures_in_a_row_are_counted_from_the_last_success() -> None:
     turns, _ = turns_of([9, 9])
-    turns._failures[:] = torch.tensor([3, 2, 3, 3])
-    turns.begin(torch.arange(2), 100)
-    over = [row for _ in range(3) for row in pass_slot(turns, {1: 8})]
-    assert sorted(over) == [0, 1]
-    assert turns._failures.tolist() == [[3, 3, 3, 3], [3, 0, 3, 3]]
+    turns._worth[:] = -torch.tensor([3.0, 2, 3])
+    assert take_turn(turns, 0) == take_turn(turns, 1, to=8) == FAST
+    assert turns._worth.tolist() == [[-3, -3, -3], [-3, pytest.approx(1 / 9 / 160), -3]]
+    assert [take_turn(turns, 1) for _ in range(4)] == [FAST, FAST, FAST, START]
+    assert turns._worth[1].tolist() == [-4, -3, -3]
 
 
-def test_the_first_turn_is_nobody_s_failure() -> None:
+def test_a_turn_that_leaves_an_image_unfooled_has_failed() -> None:
+    turns, _ = turns_of([torch.inf])
+    take_turns(turns, 4)
+    assert turns._worth.tolist() == [[-2, -1, -1]]
+
+
+def test_only_turns_that_are_over_are_noted() -> None:
+    turns, _ = turns_of([9, 9], next_kinds=[START, SLOW])
+    turns.begin(torch.arange(2))
+    assert pass_slot(turns) == []
+    assert turns._worth.tolist() == [[0.5, -1, -1], [-1, -1, 0.5]]
+    assert pass_slot(turns) == [0]
+    assert turns._worth.tolist() == [[-1, -1, -1], [-1, -1, 0.5]]
+
+
+@pytest.mark.parametrize("finds", [False, True])
+def test_the_first_turn_is_nobody_s_failure_or_success(finds: bool) -> None:
     turns, _ = first_of(2)
     assert searches(turns) == {"Start": [0, 1]}
-    rows = [pass_slot(turns) for _ in range(5)]
+    rows = [pass_slot(turns, {0: 20.0} if finds else None) for _ in range(5)]
     assert rows == [[], [], [], [], [0, 1]]
-    assert not turns._failures.any()
+    assert turns._worth.isposinf().all()  # all kinds are untried
 
 
 def test_nothing_begins_without_images() -> None:
     turns, _ = turns_of([9])
-    turns.begin(torch.arange(0), 100)
+    turns.begin(torch.arange(0))
     assert not turns.searches
 
 
@@ -189,18 +305,15 @@ def test_nothing_begins_without_images() -> None:
     ],
 )
 def test_passes_grow_with_the_square_root_of_the_units(cost: float, length: int, trim: int) -> None:
-    turns, _ = turns_of([cost], grey(1, shape=(1, 4, 4)), kind=ANNEAL)
-    turns.begin(torch.arange(1), 100)
+    turns, _ = turns_of([cost], grey(1, shape=(1, 4, 4)), next_kinds=[SLOW])
+    turns.begin(torch.arange(1))
     assert passes_of(turns) == {"Anneal": length - trim, "Trim": trim}
 
 
-def test_each_kind_has_a_pace_and_images_of_one_kind_share_a_search() -> None:
-    """Of 16 units: 12 * 4 = 48 passes of a start, 20 * 4 = 80 of an anneal or of swaps."""
-    turns, _ = turns_of([16, 100, 16, 16, 16])
-    turns._failures[2] = torch.tensor([1, 0, 0, 0])
-    turns._failures[3] = torch.tensor([1, 1, 0, 1])
-    turns._failures[4] = torch.tensor([1, 1, 1, 0])
-    turns.begin(torch.arange(5), 100)
+def test_each_kind_has_a_pace_and_images_of_one_search_share_it() -> None:
+    """Of 16 units: 12 * 4 = 48 passes of a start, 40 * 4 and 20 * 4 of the anneals."""
+    turns, _ = turns_of([16, 100, 16, 16, 16], next_kinds=[START, START, FAST, START, SLOW])
+    turns.begin(torch.arange(5))
     taken = {
         type(search).__name__: list(
             zip(search.rows.tolist(), search.length.tolist(), search.trims.tolist(), strict=True)
@@ -209,8 +322,7 @@ def test_each_kind_has_a_pace_and_images_of_one_kind_share_a_search() -> None:
     }
     assert taken == {
         "Start": [(0, 40, 20), (1, 100, 60), (3, 40, 20)],
-        "Anneal": [(2, 40, 40)],
-        "Trim": [(4, 80, 0)],
+        "Anneal": [(2, 100, 60), (4, 40, 40)],
     }
 
 
@@ -221,21 +333,21 @@ def test_the_first_turn_is_of_one_length_for_all() -> None:
     assert passes_of(turns) == {"Start": 100}
 
 
-def test_without_trims_a_turn_is_its_search_and_swaps_stay() -> None:
+def test_without_trims_a_turn_is_its_search() -> None:
     plan = replace(PLAN, trim=0.0)
-    for kind, passes in ((ANNEAL, {"Anneal": 60}), (SWAP, {"Trim": 60})):
-        turns, _ = turns_of([9], kind=kind, plan=plan)
-        turns.begin(torch.arange(1), 100)
+    for kind, passes in ((START, {"Start": 40}), (FAST, {"Anneal": 160}), (SLOW, {"Anneal": 60})):
+        turns, _ = turns_of([9], next_kinds=[kind], plan=plan)
+        turns.begin(torch.arange(1))
         assert passes_of(turns) == passes
 
 
 def test_a_trim_goes_on_beyond_its_passes_while_it_is_not_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    turns, _ = turns_of([4, 4], kind=SWAP)
-    turns.begin(torch.arange(2), 100)
+    turns, _ = turns_of([4, 4], next_kinds=[START, START])
+    turns.begin(torch.arange(2))
     monkeypatch.setattr(Trim, "over", lambda search: search.rows == 1)
-    assert [pass_slot(turns) for _ in range(4)] == [[1], [], [], []]
+    assert [pass_slot(turns) for _ in range(5)] == [[], [1], [], [], []]
     assert (searches(turns), only(turns).taken.tolist()) == ({"Trim": [0]}, [80])
     monkeypatch.undo()
     assert pass_slot(turns) == [0]
@@ -250,9 +362,11 @@ def sixty(images: Tensor) -> Tensor:
 def test_a_trim_that_removes_one_unit_in_forty_per_slot_goes_on() -> None:
     """In slots of six passes. Most of them fail, until single units are tried."""
     problem = grey(1, sixty)
-    turns, best = turns_of([100], problem, kind=SWAP)
+    turns, best = turns_of([100], problem, next_kinds=[START])
     best.images = torch.zeros_like(best.images)
-    turns.begin(torch.arange(1), 100)
+    turns.begin(torch.arange(1))
+    while not isinstance(only(turns), Trim):
+        pass_slot(turns)
     only(turns).length[:] = 6
     left = [100.0]
     over: list[int] = []
@@ -269,8 +383,8 @@ def test_a_trim_that_removes_one_unit_in_forty_per_slot_goes_on() -> None:
 
 
 def test_what_a_slot_found_is_saved_where_it_is_better() -> None:
-    turns, best = turns_of([9, 9, 9], kind=START)
-    turns.begin(torch.arange(3), 100)
+    turns, best = turns_of([9, 9, 9], next_kinds=[START] * 3)
+    turns.begin(torch.arange(3))
     start = only(turns)
     start.found.images[1:] = 0
     assert pass_slot(turns, {1: 5, 2: 12}) == []
@@ -280,34 +394,31 @@ def test_what_a_slot_found_is_saved_where_it_is_better() -> None:
 
 def test_images_that_are_finished_or_refused_leave_after_their_slot() -> None:
     problem = grey(5, most=50)
-    turns, _ = turns_of([9, 9, 9, 9, 9], problem)
-    turns._failures[3] = torch.tensor([1, 0, 0, 0])
-    turns._failures[4] = torch.tensor([1, 1, 1, 0])
-    turns.begin(torch.arange(5), 100)
+    turns, _ = turns_of([9] * 5, problem, next_kinds=[START, START, START, SLOW, SLOW])
+    turns.begin(torch.arange(5))
     problem.tally.refused[2] = problem.tally.refused[4] = True
     for search in turns.searches:
         search.found.cost[search.rows == 0] = 3
         search.found.cost[search.rows == 3] = 4
     turns.end_slot(3)
     assert searches(turns) == {"Start": [1], "Anneal": [3]}
-    over = [row for _ in range(3) for row in pass_slot(turns)]
-    assert 0 not in over  # and so no other turn begins
-    assert {2, 4}.isdisjoint(over)
+    over = [pass_slot(turns) for _ in range(3)]
+    assert over == [[], [1], [3]]  # and so no other turn of images 0, 2 and 4 begins
 
 
 def test_nothing_goes_on_once_all_are_finished() -> None:
     turns, _ = turns_of([9, 9])
-    turns.begin(torch.arange(2), 100)
+    turns.begin(torch.arange(2))
     assert pass_slot(turns, {0: 1, 1: 1}) == []
     assert not turns.searches
 
 
 def test_a_trim_begins_where_the_search_ended() -> None:
     """One start found more units than the best image has, another one nothing."""
-    turns, best = turns_of([9, 9], kind=START)
+    turns, best = turns_of([9, 9], next_kinds=[START, START])
     best.images[0] = 0.25
     best.images[1] = 0.75
-    turns.begin(torch.arange(2), 100)
+    turns.begin(torch.arange(2))
     only(turns).found.images[0] = 0.0
     assert pass_slot(turns, {0: 12}) == []
     trim = only(turns)
@@ -319,27 +430,25 @@ def test_a_trim_begins_where_the_search_ended() -> None:
 
 
 def test_trims_of_all_searches_are_one_and_each_image_has_its_passes() -> None:
-    """The swaps begin first, then the trim of the start, then that of the anneal."""
-    turns, _ = turns_of([9, 9, 9])
-    turns._failures[1] = torch.tensor([1, 0, 0, 0])
-    turns._failures[2] = torch.tensor([1, 1, 1, 0])
-    turns.begin(torch.arange(3), 100)
-    assert searches(turns) == {"Start": [0], "Anneal": [1], "Trim": [2]}
-    pass_slot(turns)
-    assert searches(turns) == {"Trim": [0, 2], "Anneal": [1]}
+    """Image 1 anneals; the trim of image 2 begins while that of image 0 goes on."""
+    turns, _ = turns_of([30, 9, 65], next_kinds=[START, SLOW, START])
+    turns.begin(torch.arange(3))
+    assert searches(turns) == {"Start": [0, 2], "Anneal": [1]}
+    assert [pass_slot(turns) for _ in range(2)] == [[], []]
     trim = next(search for search in turns.searches if isinstance(search, Trim))
-    assert (trim.taken.tolist(), trim.length.tolist()) == ([0, 20], [20, 60])
-    assert pass_slot(turns) == [0]
+    assert searches(turns) == {"Start": [2], "Trim": [0, 1]}
+    assert (trim.taken.tolist(), trim.length.tolist()) == ([0, 0], [40, 20])
+    assert pass_slot(turns) == [1]
     last = only(turns)
-    assert dict(zip(last.rows.tolist(), last.taken.tolist(), strict=True)) == {1: 0, 2: 40}
-    assert sorted(pass_slot(turns)) == [1, 2]
+    assert dict(zip(last.rows.tolist(), last.taken.tolist(), strict=True)) == {0: 20, 2: 0}
+    assert [pass_slot(turns) for _ in range(2)] == [[0], [2]]
 
 
 def test_images_join_a_search_that_others_are_in() -> None:
-    turns, _ = turns_of([9, 9], kind=ANNEAL)
-    turns.begin(torch.tensor([1]), 100)
+    turns, _ = turns_of([9, 9], next_kinds=[FAST, SLOW])
+    turns.begin(torch.tensor([1]))
     pass_slot(turns)
-    turns.begin(torch.tensor([0]), 120)
+    turns.begin(torch.tensor([0]))
     anneal = only(turns)
     assert (anneal.rows.tolist(), anneal.taken.tolist()) == ([1, 0], [20, 0])
 
@@ -377,74 +486,62 @@ def test_the_first_turn_is_a_start_with_signed_steps_and_its_trim(
     assert (start, trim) == ("Start", "Trim")
     assert of_start.pop("known").tolist() == [torch.inf]
     assert of_start.pop("memory").tolist() == pytest.approx([0.95])
-    assert of_start == {"dense": 10, "eight_bit": True}  # neither draws nor regions
-    assert of_trim == {"eight_bit": True}
+    assert of_start == {"dense": 10, "eight_bit": True}  # and nothing is drawn
+    assert of_trim == {"eight_bit": True, "stride": 0.05}
 
 
 @pytest.mark.parametrize("eight_bit", [False, True])
 def test_later_starts_have_the_settings_of_their_kinds(
     monkeypatch: pytest.MonkeyPatch, eight_bit: bool
 ) -> None:
-    turns, _ = turns_of([12, 9, 25], eight_bit=eight_bit)
+    other = Kind("start", pace=12, memory=0.8, temperature=0.3)
+    plan = replace(PLAN, kinds=(*PLAN.kinds, other))
+    turns, _ = turns_of([12, 9, 25], next_kinds=[START, 3, START], plan=plan, eight_bit=eight_bit)
     recorded = Recorded(monkeypatch)
-    turns._failures[1] = torch.tensor([1, 1, 0, 1])
-    turns.begin(torch.arange(3), 129)
+    turns.begin(torch.arange(3))
     ((_, given),) = recorded.calls
     assert given.pop("known").tolist() == [12, 9, 25]
     assert given.pop("memory").tolist() == pytest.approx([0.9, 0.8, 0.9])
-    assert given.pop("temperature").tolist() == pytest.approx([0.6, 0.6, 0.6])
-    assert given.pop("favour").any(dim=1).tolist() == [False, True, False]
+    assert given.pop("temperature").tolist() == pytest.approx([0.6, 0.3, 0.6])
     assert given == {"eight_bit": eight_bit}
 
 
-def test_starts_of_a_plan_without_draws_and_regions_sort_all_units(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    plain = tuple(replace(kind, temperature=0.0, favour=0.0) for kind in PLAN.kinds)
+def test_starts_of_a_plan_without_draws_sort_all_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = tuple(replace(kind, temperature=0.0) for kind in PLAN.kinds)
     turns, _ = turns_of([9], plan=replace(PLAN, kinds=plain))
     recorded = Recorded(monkeypatch)
-    turns.begin(torch.arange(1), 100)
+    turns.begin(torch.arange(1))
     ((_, given),) = recorded.calls
     assert given["temperature"] is None
-    assert given["favour"] is None
-
-
-def test_regions_differ_from_turn_to_turn_and_from_image_to_image(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    turns, _ = turns_of([9, 9], kind=REGIONS)
-    recorded = Recorded(monkeypatch)
-    for done in (120, 180):
-        turns.searches.clear()
-        turns.begin(torch.arange(2), done)
-    (first, other), (later, _) = (given["favour"] for _, given in recorded.calls)
-    assert not torch.equal(first, other)
-    assert not torch.equal(first, later)
 
 
 @pytest.mark.parametrize("eight_bit", [False, True])
-@pytest.mark.parametrize(("kind", "names"), [(ANNEAL, ["Anneal", "Trim"]), (SWAP, ["Trim"])])
-def test_anneals_and_swaps_begin_at_the_best_image(
-    monkeypatch: pytest.MonkeyPatch, kind: int, names: list[str], eight_bit: bool
+def test_anneals_begin_at_the_best_image_and_have_the_rates_of_their_kinds(
+    monkeypatch: pytest.MonkeyPatch, eight_bit: bool
 ) -> None:
-    turns, best = turns_of([3, 12], kind=kind, eight_bit=eight_bit)
+    turns, best = turns_of([3, 12, 12], next_kinds=[FAST, SLOW, FAST], eight_bit=eight_bit)
     recorded = Recorded(monkeypatch)
-    best.images[1] = 0.25
-    turns.begin(torch.tensor([1]), 129)
+    best.images[1], best.images[2] = 0.25, 0.75
+    turns.begin(torch.tensor([1, 2]))
     search = only(turns)
     assert torch.equal(search.adv, best.images[1:])
-    assert search.found.cost.tolist() == [12]
-    passes_of(turns)
-    assert [name for name, _ in recorded.calls] == names
-    assert all(given == {"eight_bit": eight_bit} for _, given in recorded.calls)
-    assert best.cost.tolist() == [3, 12]  # only judged candidates are saved
+    assert search.found.cost.tolist() == [12, 12]
+    ((name, given),) = recorded.calls
+    assert name == "Anneal"
+    assert given.pop("rate").tolist() == [0.5, 2]
+    assert given == {"eight_bit": eight_bit}
+    while turns.searches:
+        pass_slot(turns)
+    trims = [("Trim", {"eight_bit": eight_bit, "stride": 0.05})] * 2
+    assert recorded.calls[1:] == trims  # of image 1, and later of image 2
+    assert best.cost.tolist() == [3, 12, 12]  # only judged candidates are saved
 
 
 def test_longer_starts_remember_more_and_draw_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 40, 60, 160 and 240 passes; memory and temperature are stated for 60."""
-    turns, _ = turns_of([9, 25, 100, 400])
+    turns, _ = turns_of([9, 25, 100, 400], next_kinds=[START] * 4)
     recorded = Recorded(monkeypatch)
-    turns.begin(torch.arange(4), 100)
+    turns.begin(torch.arange(4))
     ((_, given),) = recorded.calls
     assert given["memory"].tolist() == pytest.approx([0.9, 0.9, 0.9625, 0.975])
     assert given["temperature"].tolist() == pytest.approx([0.6, 0.6, 0.225, 0.15])
@@ -460,38 +557,37 @@ def far(images: Tensor) -> Tensor:
     return torch.stack([torch.zeros_like(flat[:, 0]), *scores], dim=1)
 
 
-def test_aimed_turns_go_through_the_rivals_of_each_image() -> None:
+def test_starts_go_through_the_rivals_of_each_image() -> None:
     turns, _ = turns_of([9, 9], grey(2, far))
     assert turns.rank_rivals(torch.arange(2), 50) == 3
     aims = []
     for rows in ([0], [0, 1], [0, 1], [0, 1]):
         turns.searches.clear()
-        turns.begin(torch.tensor(rows), 100)
+        turns.begin(torch.tensor(rows))
         aims.append(only(turns).aims.tolist())
     assert aims == [[3], [1, 3], [2, 1], [3, 2]]
 
 
-def test_only_aimed_kinds_have_an_aim_and_use_one_up() -> None:
+def test_only_starts_have_an_aim_and_use_one_up() -> None:
     turns, _ = turns_of([9, 9, 9, 9], grey(4, far))
-    turns.begin(torch.arange(4), 100)
+    turns.begin(torch.arange(4))
     assert only(turns).aims.tolist() == [-1] * 4  # classes are not ranked yet
     turns.searches.clear()
     turns.rank_rivals(torch.arange(4), 50)
-    turns._failures = torch.tensor([[0, 0, 0, 0], [1, 1, 0, 1], [1, 0, 0, 0], [1, 1, 1, 0]])
-    turns.begin(torch.arange(4), 100)
+    prefer(turns, [START, FAST, START, SLOW])
+    turns.begin(torch.arange(4))
     aims = {type(search).__name__: search.aims.tolist() for search in turns.searches}
-    assert aims == {"Start": [3, -1], "Anneal": [-1], "Trim": [-1]}
+    assert aims == {"Start": [3, 3], "Anneal": [-1, -1]}
     turns.searches.clear()
-    turns._failures.zero_()
-    turns.begin(torch.arange(4), 100)
-    assert only(turns).aims.tolist() == [1, 3, 3, 3]
+    prefer(turns, [START] * 4)
+    turns.begin(torch.arange(4))
+    assert only(turns).aims.tolist() == [1, 3, 1, 3]
 
 
-def test_a_trim_has_the_aim_of_its_start() -> None:
-    turns, _ = turns_of([9, 9], grey(2, far))
+def test_a_trim_has_the_aim_of_its_search() -> None:
+    turns, _ = turns_of([9, 4], grey(2, far), next_kinds=[START, SLOW])
     turns.rank_rivals(torch.arange(2), 50)
-    turns._failures[1] = torch.tensor([1, 1, 0, 1])
-    turns.begin(torch.arange(2), 100)
+    turns.begin(torch.arange(2))
     pass_slot(turns)
     trim = only(turns)
     assert isinstance(trim, Trim)
@@ -509,13 +605,13 @@ def test_a_ranking_takes_a_pass_per_class_and_no_more_than_are_left(left: int, p
 
 def test_images_in_a_search_are_ranked_with_those_whose_turn_is_over() -> None:
     problem = grey(3, far)
-    turns, _ = turns_of([9, 9, 9], problem, kind=SWAP)
-    turns.begin(torch.tensor([2]), 100)
+    turns, _ = turns_of([9, 9, 9], problem, next_kinds=[FAST] * 3)
+    turns.begin(torch.tensor([2]))
     assert turns.rank_rivals(torch.tensor([0]), 50) == 3
     assert problem.tally.backwards.tolist() == [3, 0, 3]
     turns.searches.clear()
-    turns._failures.zero_()
-    turns.begin(torch.tensor([2, 0]), 120)
+    prefer(turns, [START] * 3)
+    turns.begin(torch.tensor([2, 0]))
     assert only(turns).aims.tolist() == [3, 3]
 
 

@@ -169,11 +169,12 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "WithoutTrims": {"first_trim": 0, "trim": 0.0},
     "WithoutAims": {"rivals": 0},
     "WithoutDraws": {"kinds": tuple(replace(kind, temperature=0.0) for kind in Plan().kinds)},
-    "WithoutRegions": kinds_of(lambda kind: not kind.favour),
+    "WithoutValueSteps": {"stride": 0.0},
+    "WithoutAnnealsFirst": {"many": 2.0},  # no image has so many units
+    "WithoutFastAnneals": kinds_of(lambda kind: kind.rate != 2.0),
+    "WithoutSlowAnneals": kinds_of(lambda kind: kind.rate != 0.5),
     "WithoutAnnealing": kinds_of(lambda kind: kind.search != "anneal"),
-    "WithoutSwaps": kinds_of(lambda kind: kind.search != "swap"),
     "AnnealingAlone": kinds_of(lambda kind: kind.search == "anneal"),
-    "StartsAlone": kinds_of(lambda kind: kind.search == "start"),
 }
 
 

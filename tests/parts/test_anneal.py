@@ -23,11 +23,15 @@ def problem_of(
         return Problem(model, images, Goal(labels), rng, allowed=allowed)
 
 
-def anneal_of(found: Best, length: int, *, eight_bit: bool = False) -> Anneal:
+def anneal_of(
+    found: Best, length: int, *, rate: float | Tensor = 0.5, eight_bit: bool = False
+) -> Anneal:
     """An anneal of all images of a problem, which aims at no class."""
     rows = torch.arange(len(found.cost))
     lengths, aims = torch.full_like(rows, length), torch.full_like(rows, -1)
-    return Anneal(rows, aims, found, lengths, torch.zeros_like(rows), eight_bit=eight_bit)
+    rates = torch.as_tensor(rate).float().expand(len(rows))
+    none = torch.zeros_like(rows)
+    return Anneal(rows, aims, found, lengths, none, rate=rates, eight_bit=eight_bit)
 
 
 def run(
@@ -136,6 +140,7 @@ def test_images_can_leave_and_join_between_slots() -> None:
     images = sure_images(model, exact_images(5, shape))
     problem = problem_of(model, images, guesses(model, images))
     before, lengths = Best(images), torch.tensor([40, 60, 100, 40, 100])
+    rates = torch.tensor([0.5, 2.0, 1.0, 2.0, 0.5])
     run(problem, before, ELEMENTS, 30)
     assert before.cost.isfinite().all()
     clean = torch.tensor([1, 2, 4])
@@ -143,7 +148,7 @@ def test_images_can_leave_and_join_between_slots() -> None:
 
     def begin(rows: Tensor) -> Anneal:
         aims, none = torch.full_like(rows, -1), torch.zeros_like(rows)
-        return Anneal(rows, aims, before[rows], lengths[rows], none)
+        return Anneal(rows, aims, before[rows], lengths[rows], none, rate=rates[rows])
 
     assert_same(*cut_and_joined(problem, begin))
 
@@ -152,7 +157,7 @@ def test_images_can_leave_and_join_between_slots() -> None:
 
 
 def after_one_step(
-    clean: list[float], found: list[float], *, met: bool, taken: int = 0
+    clean: list[float], found: list[float], *, met: bool, taken: int = 0, rate: float = 0.5
 ) -> list[float]:
     """The values of the second candidate, after so many of 100 passes; values go downhill."""
     images, adv = (torch.tensor(values).view(1, 1, 1, -1) for values in (clean, found))
@@ -160,7 +165,7 @@ def after_one_step(
     problem = problem_of(model, images, torch.tensor([0]))
     best = Best(adv)
     best.cost = ELEMENTS.count(adv, images)
-    search = anneal_of(best, 100)
+    search = anneal_of(best, 100, rate=rate)
     search.taken += taken
     slot = search.slot(problem, ELEMENTS, 2, taken)
     assert torch.equal(search.adv, adv)
@@ -184,13 +189,14 @@ def test_while_the_goal_is_met_changes_alone_are_weakened_and_the_threshold_rise
     assert undone == pytest.approx([0.5, 0.1])
 
 
+@pytest.mark.parametrize("rate", [0.5, 0.25])
 @pytest.mark.parametrize(
-    ("taken", "rate"), [(0, 0.5), (25, 0.4296875), (50, 0.275), (75, 0.1203125), (100, 0.05)]
+    ("taken", "share"), [(0, 1), (25, 0.859375), (50, 0.55), (75, 0.240625), (100, 0.1)]
 )
-def test_the_rate_falls_to_a_tenth(taken: int, rate: float) -> None:
-    """Along 0.5 * (0.1 + 0.9 * (1 - s * s * (3 - 2 * s))): at a quarter of the passes 0.84375."""
-    _, weakened = after_one_step([0.5, 0.1], [0.5, 0.91], met=True, taken=taken)
-    assert weakened == pytest.approx(0.91 - rate, abs=1e-5)
+def test_the_rate_falls_to_a_tenth(taken: int, share: float, rate: float) -> None:
+    """Along 0.1 + 0.9 * (1 - s * s * (3 - 2 * s)): at a quarter of the passes 0.84375."""
+    _, weakened = after_one_step([0.5, 0.1], [0.5, 0.91], met=True, taken=taken, rate=rate)
+    assert weakened == pytest.approx(0.91 - share * rate, abs=1e-5)
 
 
 def test_the_threshold_moves_by_a_hundredth_of_the_rate() -> None:
@@ -199,3 +205,29 @@ def test_the_threshold_moves_by_a_hundredth_of_the_rate() -> None:
     assert undone == pytest.approx(0.1)
     _, kept = after_one_step([0.5, 0.1], [0.5, 0.678], met=True, taken=50)
     assert kept == pytest.approx(0.403, abs=1e-5)
+
+
+def test_each_image_has_a_rate_of_its_own() -> None:
+    """Steps of 2, 0.5 and 0.125 at first, and of 1.1, 0.275 and 0.06875 after half the passes."""
+    clean, adv = torch.zeros(3, 1, 1, 2), torch.zeros(3, 1, 1, 2)
+    adv[..., 1] = 1
+    problem = problem_of(
+        Classifier(lambda batch: batch.flatten(1)[:, :2]), clean, torch.zeros(3).long()
+    )
+    for taken, values in ((0, [0, 0.5, 0.875]), (50, [0, 0.725, 0.93125])):
+        best = Best(adv)
+        best.cost = ELEMENTS.count(adv, clean)
+        search = anneal_of(best, 100, rate=torch.tensor([2.0, 0.5, 0.125]))
+        search.taken += taken
+        slot = search.slot(problem, ELEMENTS, 2, taken)
+        slot(Answer(torch.ones(3), torch.tensor([True] * 3), best.cost, torch.ones_like(adv)), 0)
+        assert search.adv[:, 0, 0, 1].tolist() == pytest.approx(values, abs=1e-5)
+
+
+def test_a_faster_anneal_moves_its_threshold_faster() -> None:
+    """By a hundredth of 2, from 0.3 to 0.28 while the goal is not met; at 0.5 to 0.295."""
+    clean = [0.297, 0.293, 0.281, 0.279]
+    fast = after_one_step(clean, clean, met=False, rate=2.0)
+    assert fast == pytest.approx([0, 0, 0, 0.279], abs=1e-5)
+    slow = after_one_step(clean, clean, met=False, rate=0.5)
+    assert slow == pytest.approx([0, 0.293, 0.281, 0.279], abs=1e-5)

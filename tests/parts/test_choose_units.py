@@ -9,7 +9,6 @@ from pinprick.parts.choose_units import (
     corner,
     draw_largest,
     draw_noise,
-    favoured_regions,
     promise,
     scaled,
 )
@@ -116,24 +115,6 @@ def test_a_cold_draw_is_a_sort() -> None:
     scores = torch.tensor([[0.1, 3.0, 2.0, 0.5]])
     gates = draw_largest(problem, scores, torch.tensor([2.0]), 2, temperature=0.0, step=0, use="a")
     assert gates.tolist() == [[False, True, True, False]]
-
-
-def test_favoured_regions_are_smooth_in_each_channel_and_belong_to_the_image() -> None:
-    problem = problem_of(torch.zeros(8, 3, 32, 32))
-    field = favoured_regions(problem, Units("elements"), "a").view(8, 3, 32, 32)
-    beside = (field[..., 1:] - field[..., :-1]).abs().mean()
-    across = (field[..., 16:] - field[..., :16]).abs().mean()
-    assert beside < across / 5
-    assert 0.5 < field[:, :, ::31, ::31].std() < 1.5  # the corners are nodes of the grid
-    assert not torch.equal(field[:, 0], field[:, 1])
-    alone = favoured_regions(problem[torch.tensor([5])], Units("elements"), "a")
-    assert torch.equal(alone.view(3, 32, 32), field[5])
-    assert not torch.equal(favoured_regions(problem, Units("elements"), "b").view_as(field), field)
-
-
-def test_a_pixel_is_favoured_with_all_its_channels() -> None:
-    problem = problem_of(torch.zeros(2, 3, 8, 6))
-    assert favoured_regions(problem, Units("pixels"), "a").shape == (2, 48)
 
 
 class AlmostOne(Streams):

@@ -27,21 +27,33 @@ from pinprick.parts.units import Units
 
 
 def trim_of(
-    problem: Problem, found: Best, length: int, units: Units = ELEMENTS, *, eight_bit: bool = False
+    problem: Problem,
+    found: Best,
+    length: int,
+    units: Units = ELEMENTS,
+    *,
+    eight_bit: bool = False,
+    stride: float = 0.0,
 ) -> Trim:
     """A trim of all images of a problem, which aims at no class."""
     rows = torch.arange(len(problem))
     aims, lengths = torch.full_like(rows, -1), torch.full_like(rows, length)
-    return Trim(problem.images, units, rows, aims, found, lengths, eight_bit=eight_bit)
+    images = problem.images
+    return Trim(images, units, rows, aims, found, lengths, eight_bit=eight_bit, stride=stride)
 
 
-def run(problem: Problem, found: Best, units: Units, length: int) -> list[Tensor]:
+def run(
+    problem: Problem, found: Best, units: Units, length: int, *, stride: float = 0.0
+) -> list[Tensor]:
     """Trim what was found, in place; returns the candidates."""
-    return drive(problem, trim_of(problem, found, length, units), units).candidates
+    return drive(problem, trim_of(problem, found, length, units, stride=stride), units).candidates
 
 
+@pytest.mark.parametrize("stride", [0.0, 0.1])
 @pytest.mark.parametrize("unit", ["elements", "pixels"])
-def test_reaches_the_optimum_from_any_superset_of_it(unit: Literal["elements", "pixels"]) -> None:
+def test_reaches_the_optimum_from_any_superset_of_it(
+    unit: Literal["elements", "pixels"], stride: float
+) -> None:
     model, units = exact_linear(2, SHAPE), Units(unit)
     images = sure_images(model, exact_images(12, SHAPE))
     labels = guesses(model, images)
@@ -63,10 +75,11 @@ def test_reaches_the_optimum_from_any_superset_of_it(unit: Literal["elements", "
         assert adversarial.sum() >= 6
         rows = adversarial.nonzero().squeeze(1)
         shorter = found[rows]
-        run(problem[rows], shorter, units, 40)
+        run(problem[rows], shorter, units, 40, stride=stride)
         assert torch.equal(shorter.cost.double(), fewest[rows])
 
 
+@pytest.mark.parametrize("stride", [0.0, 0.1])
 @pytest.mark.parametrize("targeted", [False, True])
 @pytest.mark.parametrize("unit", ["elements", "pixels"])
 def test_what_is_kept_meets_the_goal_and_never_grows(
@@ -75,6 +88,7 @@ def test_what_is_kept_meets_the_goal_and_never_grows(
     curved_labels: Tensor,
     unit: Literal["elements", "pixels"],
     targeted: bool,
+    stride: float,
 ) -> None:
     units = Units(unit)
     fooled, adv = noisy(curved, images, curved_labels)
@@ -83,7 +97,7 @@ def test_what_is_kept_meets_the_goal_and_never_grows(
     goal = Goal(labels, guesses(curved, adv) if targeted else None)
     problem, found = problem_of(curved, images, goal), as_found(adv, images, units)
     cost = before = found.cost
-    for _ in each_pass(problem, trim_of(problem, found, 40, units), units, 40):
+    for _ in each_pass(problem, trim_of(problem, found, 40, units, stride=stride), units, 40):
         assert (found.cost <= cost).all()
         cost = found.cost
         with torch.no_grad():
@@ -110,13 +124,14 @@ def badly_chosen() -> tuple[Problem, Best]:
     return fresh, as_found(adv, images, ELEMENTS)[rows]
 
 
-def test_swapping_goes_on_where_removing_ends() -> None:
+@pytest.mark.parametrize("stride", [0.0, 0.1])
+def test_swapping_goes_on_where_removing_ends(stride: float) -> None:
     problem, found = badly_chosen()
     removal = UnitRemoval(problem, found[torch.arange(len(problem))], ELEMENTS)
     for _ in range(80):
         removal.step()
     assert not removal.open.any()
-    run(problem, found, ELEMENTS, 80)
+    run(problem, found, ELEMENTS, 80, stride=stride)
     assert (found.cost < removal.found.cost).all()
 
 
@@ -145,15 +160,17 @@ def test_each_pass_is_one_forward_and_one_backward(
     assert torch.equal(problem.tally.backwards, 9 * fooled)
 
 
-def test_where_units_are_worth_the_same_company_makes_no_difference() -> None:
+@pytest.mark.parametrize("stride", [0.0, 0.1])
+def test_where_units_are_worth_the_same_company_makes_no_difference(stride: float) -> None:
     before, beside, alone = shortened_with_and_without_company(
-        lambda part, found, units: run(part, found, units, 60)
+        lambda part, found, units: run(part, found, units, 60, stride=stride)
     )
     assert torch.equal(beside, alone)
     assert (beside != before).any()
 
 
-def test_images_can_leave_and_join_between_slots() -> None:
+@pytest.mark.parametrize("stride", [0.0, 0.1])
+def test_images_can_leave_and_join_between_slots(stride: float) -> None:
     """While images 0 and 2 swap units, image 3 removes some and image 4 takes signed steps."""
     problem, before = badly_chosen()
     images, lengths = problem.images, torch.tensor([40, 60, 100, 40, 100])
@@ -164,7 +181,7 @@ def test_images_can_leave_and_join_between_slots() -> None:
 
     def begin(rows: Tensor) -> Trim:
         aims = torch.full_like(rows, -1)
-        return Trim(images[rows], ELEMENTS, rows, aims, before[rows], lengths[rows])
+        return Trim(images[rows], ELEMENTS, rows, aims, before[rows], lengths[rows], stride=stride)
 
     assert_same(*cut_and_joined(problem, begin))
 
@@ -222,16 +239,17 @@ def test_a_unit_that_is_needed_stays_and_the_next_is_tried() -> None:
     assert changed_units(model, 4, 5) == [[0, 1, 2, 3], [2, 3], [1, 2, 3], [0, 2, 3], [0]]
 
 
-def test_what_does_not_fool_yet_takes_shorter_and_shorter_signed_steps() -> None:
+@pytest.mark.parametrize("stride", [0.0, 0.1])
+def test_what_does_not_fool_yet_takes_shorter_and_shorter_signed_steps(stride: float) -> None:
     model = judge(lambda on: ~on.any(dim=1), [-1.0] * 4)  # all values must be zero
     images = torch.full((1, 1, 1, 4), 0.5)
     problem = problem_of(model, images, Goal(torch.tensor([0])))
     found = Best(images)
-    candidates = run(problem, found, ELEMENTS, 4)
+    candidates = run(problem, found, ELEMENTS, 4, stride=stride)
     values = [adv.unique().tolist() for adv in candidates]
     assert values == [pytest.approx([value]) for value in (0.5, 0.3, 0.15, 0.05)]
     assert found.cost.isinf().all()
-    run(problem, found, ELEMENTS, 8)  # by 0.2, 0.175, 0.15: there
+    run(problem, found, ELEMENTS, 8, stride=stride)  # by 0.2, 0.175, 0.15: there
     assert found.cost.tolist() == [4]
 
 
@@ -260,6 +278,8 @@ class Told:
         *,
         allowed: Tensor | None = None,
         length: int = 10**6,
+        eight_bit: bool = False,
+        stride: float = 0.0,
     ) -> None:
         self.images, self.units = images, units
         self.problem = Problem(
@@ -269,7 +289,10 @@ class Told:
             Streams(0, torch.arange(1)),
             allowed=allowed,
         )
-        self.search = trim_of(self.problem, as_found(adv, images, units), length, units)
+        found = as_found(adv, images, units)
+        self.search = trim_of(
+            self.problem, found, length, units, eight_bit=eight_bit, stride=stride
+        )
         self.slot = self.search.slot(self.problem, units, 10**4, 0)
         self.now = 0
 
@@ -348,6 +371,186 @@ def at_first(number: int, values: list[float]) -> Tensor:
     return torch.tensor(values + [0.0] * (number - len(values)))
 
 
+# Steps of the values of changed units
+
+
+def stepping(
+    found: list[float], *, clean: float = 0.25, length: int = 10**6, eight_bit: bool = False
+) -> Told:
+    """A trim whose values take steps of 0.1 at first."""
+    adv = torch.tensor(found).view(1, 1, 1, -1)
+    images = torch.full_like(adv, clean)
+    return Told(adv, images, length=length, eight_bit=eight_bit, stride=0.1)
+
+
+def values_of(adv: Tensor) -> list[float]:
+    values: list[float] = adv.flatten().tolist()
+    return values
+
+
+def test_changed_values_step_against_the_gradient_while_others_are_removed() -> None:
+    """The third is of least use and goes. The fourth has no gradient, the fifth is clean."""
+    trim = stepping([0.5, 0.5, 0.75, 0.5, 0.25, 0.96, 0.05])
+    trim.search._limit[:] = 1
+    adv = trim.tell(-100, torch.tensor([-1, -50, 1e-3, 0, -70, -80, 90]), met=True)
+    assert trim.removed() == [2]
+    assert values_of(adv) == pytest.approx([0.6, 0.6, 0.25, 0.5, 0.25, 1, 0])
+
+
+def test_steps_begin_at_the_best_image_and_are_kept_where_it_fools() -> None:
+    trim = stepping([0.5] * 4)
+    first = trim.tell(-100, -torch.tensor([1.0, 2, 3, 4]), met=True)
+    assert values_of(first) == pytest.approx([0.25, 0.25, 0.6, 0.6])
+    vain = trim.tell(100, -torch.tensor([1.0, 2, 3, 4]))
+    assert values_of(vain) == pytest.approx([0.25, 0.6, 0.6, 0.6])  # 0.5 and a step, not 0.7
+    kept = trim.tell(-100, -torch.tensor([1.0, 2, 3, 4]), met=True)
+    assert values_of(trim.search.found.images) == values_of(vain)
+    assert trim.search.found.cost.tolist() == [3]
+    assert values_of(kept) == pytest.approx([0.25, 0.25, 0.25, 0.7])  # twice as many go
+
+
+def test_steps_follow_the_running_mean_of_the_gradients() -> None:
+    """The second gradient points the other way: less than the first in one value alone."""
+    trim = stepping([0.5, 0.5, 0.5])
+    trim.tell(-100, -torch.tensor([5.0, 5, 5]), met=True)
+    adv = trim.tell(100, torch.tensor([1.0, 6, 4]))
+    assert trim.removed() == [1]  # the mean is -2, 0.5, -0.5
+    assert values_of(adv) == pytest.approx([0.6, 0.25, 0.6])
+    adv = trim.tell(100, torch.tensor([1.0, 6, 4]))
+    assert trim.removed() == [2]  # now -1, 7/3, 1; the second stays changed and turns back
+    assert values_of(adv) == pytest.approx([0.6, 0.4, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("taken", "size"), [(0, 0.1), (25, 0.075), (50, 0.05), (90, 0.01), (100, 0), (130, 0)]
+)
+def test_steps_grow_shorter_along_a_trim(taken: int, size: float) -> None:
+    """Of 100 passes, and beyond them."""
+    trim = stepping([0.5, 0.75], length=100)
+    trim.search.taken = torch.tensor([taken])
+    trim.slot = trim.search.slot(trim.problem, ELEMENTS, 10, taken)
+    adv = trim.tell(-100, torch.tensor([-1.0, 20]), met=True)
+    assert values_of(adv) == pytest.approx([0.5 + size, 0.25])
+
+
+def test_each_image_has_steps_of_its_own_size() -> None:
+    """The first one has no passes left, the second half of them."""
+    images = torch.full((3, 1, 1, 2), 0.25)
+    problem = problem_of(
+        Classifier(lambda batch: batch.flatten(1)[:, :2]), images, Goal(torch.zeros(3).long())
+    )
+    search = trim_of(problem, as_found(images + 0.25, images, ELEMENTS), 100, stride=0.1)
+    search.taken = torch.tensor([100, 50, 0])
+    slot = search.slot(problem, ELEMENTS, 10, 0)
+    grad = -torch.tensor([2.0, 1.0]).expand(3, 2).reshape(3, 1, 1, 2)
+    slot(Answer(torch.full((3,), -9.0), torch.tensor([True] * 3), search.found.cost, grad), 0)
+    assert search.adv[:, 0, 0, 0].tolist() == pytest.approx([0.5, 0.55, 0.6])
+    assert search.adv[:, 0, 0, 1].tolist() == [0.25] * 3
+
+
+def test_without_a_stride_values_stay_as_they_are() -> None:
+    adv = torch.tensor([0.5, 0.75, 1.0, 0.125]).view(1, 1, 1, 4)
+    trim = Told(adv, torch.full_like(adv, 0.25))
+    for margin in (-100.0, 100.0, 100.0, -100.0, 100.0):
+        after = trim.tell(margin, -torch.tensor([1.0, 2, 3, 4]), met=margin < 0)
+        assert not trim.swaps
+        stays = after != trim.images
+        assert stays.any()
+        assert torch.equal(after[stays], adv[stays])
+
+
+def test_a_value_that_would_leave_the_box_stops_at_its_edge() -> None:
+    trim = stepping([0.95, 0.05, 0.5])
+    trim.search._limit[:] = 1
+    adv = trim.tell(-100, torch.tensor([-9.0, 9.0, 8.0]), met=True)
+    assert trim.removed() == [2]
+    assert values_of(adv) == [1, 0, 0.25]
+
+
+def test_a_pixel_steps_in_all_channels_that_may_change() -> None:
+    """Two changed pixels and a clean one; the last channel of the first may not change."""
+    images = torch.full((1, 3, 1, 3), 0.25)
+    adv, allowed = images.clone(), torch.ones(1, 3, 1, 3, dtype=torch.bool)
+    adv[0, 0, 0, 0] = 0.75  # the other channels of this pixel are clean
+    adv[0, :, 0, 1] = 0.5
+    allowed[0, 2, 0, 0] = False
+    trim = Told(adv, images, Units("pixels"), allowed=allowed, stride=0.1)
+    grad = torch.tensor([[-9.0, -1, -5], [9, -1, -5], [9, -1, -5]]).view(1, 3, 1, 3)
+    after = trim.tell(-100, grad, met=True)
+    assert trim.removed() == [1]
+    expected = torch.tensor([[0.85, 0.25, 0.25], [0.15, 0.25, 0.25], [0.25, 0.25, 0.25]])
+    torch.testing.assert_close(after.view(3, 3), expected)
+
+
+def test_values_that_may_not_change_take_no_steps() -> None:
+    images = exact_images(1, (3, 6, 6), seed=3).float()
+    allowed = exact_images(1, (3, 6, 6), seed=5) > 0.5
+    adv = torch.where(allowed, 1 - images, images)
+    for units in (ELEMENTS, Units("pixels")):
+        trim = Told(adv, images, units, allowed=allowed, stride=0.1)
+        for _ in range(30):
+            after = trim.tell(-1, torch.linspace(-1, 1, 108), met=True)
+            assert torch.equal(after[~allowed], images[~allowed])
+        assert trim.search.found.cost.tolist() == [1]
+
+
+@pytest.mark.parametrize("eight_bit", [False, True])
+def test_stepped_values_keep_to_the_grid(eight_bit: bool) -> None:
+    """0.1 is 25.5 levels of 255."""
+    trim = stepping([127 / 255, 200 / 255], clean=51 / 255, eight_bit=eight_bit)
+    adv = trim.tell(-100, torch.tensor([-9.0, -1.0]), met=True)
+    level = values_of(adv * 255)
+    assert level == pytest.approx([152 if eight_bit else 152.5, 51], abs=1e-3)
+    assert torch.equal((adv * 255).round() / 255, adv) == eight_bit
+
+
+def test_a_step_back_to_the_level_of_the_clean_value_leaves_the_unit_unchanged() -> None:
+    """By 0.098 of the box, 24.99 levels of 255."""
+    trim = stepping([76 / 255, 200 / 255, 240 / 255], clean=51 / 255, length=100, eight_bit=True)
+    trim.search.taken, trim.search._limit[:] = torch.tensor([2]), 1
+    trim.slot = trim.search.slot(trim.problem, ELEMENTS, 10, 2)
+    adv = trim.tell(-100, torch.tensor([9.0, -9, 9]), met=True)
+    assert torch.equal(adv[..., [0, 2]], trim.images[..., [0, 2]])
+    assert differing(trim, trim.images) == 1
+    trim.tell(-100, torch.tensor([9.0, -9, 9]), met=True)
+    assert trim.search.found.cost.tolist() == [1]
+
+
+def test_while_units_are_swapped_all_changed_ones_step() -> None:
+    """What is swapped in may be at a corner that the gradient leads away from."""
+    trim, seen = grey(20, stride=0.1), set[tuple[bool, float]]()
+    best = trim.search.found.images
+    rising = (SLOPES < 0).view_as(best)  # the first 20, which are black, too
+    for _ in range(60):
+        adv = trim.search.adv
+        old = (best != trim.images) & (adv != trim.images)
+        torch.testing.assert_close(adv[old], torch.full_like(adv[old], 0.1))
+        fresh = (best == trim.images) & (adv != trim.images)
+        assert (int(old.sum()), int(fresh.sum())) == (18, 1)
+        seen.add((bool(rising[fresh]), round(adv[fresh].item(), 3)))
+        trim.tell(math.nan, SLOPES)
+    assert seen == {(True, 1.0), (True, 0.1), (False, 0.0), (False, 0.9)}
+
+
+def test_a_trim_with_steps_removes_units_that_are_needed_without_them() -> None:
+    """The values must sum to 2.6: all six of 0.5, or four that took two steps."""
+
+    def model(images: Tensor) -> Tensor:
+        total = images.flatten(1).sum(dim=1) - 2.6
+        return torch.stack((-total, total), dim=1)
+
+    images = torch.zeros(1, 1, 1, 6)
+    problem = problem_of(Classifier(model), images, Goal(torch.tensor([0])))
+    needed = []
+    for stride in (0.0, 0.1):
+        found = as_found(images + 0.5, images, ELEMENTS)
+        search = trim_of(problem, found, 40, stride=stride)
+        while search._removing.all():  # no swaps yet
+            list(each_pass(problem, search, ELEMENTS, 1, int(search.taken)))
+        needed.append(found.cost.item())
+    assert needed == [6, 4]
+
+
 # Swaps of a grey image of which some units are black, once each was told to be needed
 
 SLOPES = torch.linspace(-1, 1, 100)
@@ -360,6 +563,7 @@ def grey(
     *,
     allowed: Tensor | None = None,
     grad: Tensor = SLOPES,
+    stride: float = 0.0,
 ) -> Told:
     """A trim that is about to swap; the margin of what was found is -1."""
     images = torch.full((1, *shape), 0.5)
@@ -367,7 +571,7 @@ def grey(
     first = units.largest(may.float()).bool()
     first &= first.cumsum(dim=1) <= cost
     adv = torch.where(units.spread(first, images) & may, 0.0, images)
-    trim = Told(adv, images, units, allowed=allowed)
+    trim = Told(adv, images, units, allowed=allowed, stride=stride)
     trim.tell(-1, grad, met=True)
     settle(trim, grad)
     return trim

@@ -10,14 +10,12 @@ largest draws k units without replacement, with probabilities proportional to
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from pinprick.parts.largest import find_largest, mask_largest
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
 from pinprick.types import Images
 
-_GRID = 4  # nodes of a smooth field along each side of the image
 _DRAWN = 4096  # units of the highest promise to draw from, or as many as are to be chosen
 
 
@@ -76,20 +74,6 @@ def draw_largest(
     values = scores.gather(1, places).where(inside, 0)
     gates = mask_largest(values * draw_noise(problem, among, temperature, step, use), count, most)
     return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, places, gates)
-
-
-def favoured_regions(problem: Problem, units: Units, use: str, step: int = 0) -> Tensor:
-    """A smooth random field over each channel, standard normal on a coarse grid.
-
-    Neighbouring units often do more together than the sum of their promises (a stroke, an edge).
-    Independent noise scatters the chosen units; a smooth field keeps them together.
-    """
-    images = problem.images
-    channels = images.shape[1] if units.unit == "elements" else 1
-    coarse = problem.rng.normal(channels, _GRID, _GRID, step=step, use=f"{use}, regions")
-    size = (images.shape[2], images.shape[3])
-    smooth = F.interpolate(coarse.to(images.dtype), size, mode="bilinear", align_corners=True)
-    return smooth.flatten(1)
 
 
 def scaled(gradient: Images) -> Images:

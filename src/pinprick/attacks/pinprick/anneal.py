@@ -18,12 +18,11 @@ from pinprick.parts.box import on_grid
 from pinprick.parts.choose_units import scaled
 from pinprick.parts.units import Units, smooth_l0_slope
 from pinprick.problem import Problem
-from pinprick.types import Labels
+from pinprick.types import Labels, PerImage
 
 _SIGMA = 1e-3  # width of the smooth l0
 _THRESHOLD = 0.3  # at the start
 _PACE = 0.01  # threshold's change, in units of the rate
-_RATE = 0.5  # Adam's learning rate at the start; a tenth of it at the end
 
 
 class Anneal(Search):
@@ -31,6 +30,7 @@ class Anneal(Search):
 
     Args:
         rows, aims, found, length, trims: As in ``Search``.
+        rate: Adam's learning rate at the start, per image; a tenth of it at the end.
         eight_bit: Keep to values that an 8-bit image can hold.
     """
 
@@ -42,9 +42,11 @@ class Anneal(Search):
         length: Tensor,
         trims: Tensor,
         *,
+        rate: PerImage,
         eight_bit: bool = False,
     ) -> None:
         super().__init__(rows, aims, found, found.images, length, trims)
+        self._rate = rate
         self._adam = Adam(found.images)
         self._threshold = torch.full_like(found.cost, _THRESHOLD, dtype=found.images.dtype)
         self._eight_bit = eight_bit
@@ -52,7 +54,7 @@ class Anneal(Search):
     def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
         images = problem.images
         _, share = self.steps(passes + 1)
-        rate = (_RATE * (0.1 + 0.9 * falling(share))).to(images.dtype)
+        rate = (self._rate.unsqueeze(1) * (0.1 + 0.9 * falling(share))).to(images.dtype)
 
         def learn(answer: Answer, now: Now) -> None:
             self.found.offer(self.adv, answer.changed, answer.met)

@@ -5,22 +5,24 @@ dense perturbation, counts the open ones with a step function, and bounds what a
 through by the box. Here the gate is taken to its end: an open one pushes its unit to the corner
 of the box, where it has most effect, and the search is over which k gates to open.
 
-Four searches find different sets, and no one is best on all networks.
+The searches find different sets, and no one is best on all networks.
 
 **Start** (start.py) opens the k most promising gates of the clean image, fewer while it fools and
 more while it does not. Later starts are drawn at random. They aim at one rival class each, those
-first that a linear model would reach with the fewest units, or favour some regions of the image.
+first that a linear model would reach with the fewest units.
 
 **Anneal** (anneal.py) goes from the best image through dense images and values inside the box,
-which escapes corners where gradients vanish.
+which escapes corners where gradients vanish. There are two kinds: one takes steps of twice the box,
+the other of half of it.
 
-**Trim** (trim.py) removes units that are not needed, then swaps units to need one fewer. It ends
-each start and each anneal, and is a search of its own.
+**Trim** (trim.py) removes units that are not needed while the values of the others move, then swaps
+units to need one fewer. It ends each start and each anneal.
 
-The first turn of each image is a start that begins with signed steps. From then on the search goes
-next that failed least often in a row on this image (turns.py), for a number of passes that grows
-with the square root of the units that are known to suffice. So the same rule serves small and
-large images, with and without a target.
+The first turn of each image is a start that begins with signed steps. Then each search is tried
+once: anneals first where more than 1 % of the units must change, starts first elsewhere. From then
+on the one goes next whose last turn removed the largest share of the units per pass (turns.py). The
+length of a turn grows with the square root of the units that are known to suffice. So the same rule
+serves small and large images, with and without a target.
 
 All images share one call of the model per pass, whatever their turns are, and the images in one
 kind of search share its arithmetic (lockstep.py). Every pass is at most one forward and one
@@ -119,7 +121,7 @@ class Pinprick(Attack):
             over = turns.end_slot(enough)
             if done == self.plan.first:
                 done += turns.rank_rivals(over, self.passes - done)
-            turns.begin(over, done)
+            turns.begin(over)
         if self.further_forwards:
             by_scores = ScoreSearch(problem, best, units, stop_at=enough)
             by_scores.run(self.further_forwards)

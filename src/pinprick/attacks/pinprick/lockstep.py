@@ -125,7 +125,7 @@ def take_passes(
         search.taken = search.taken + passes
 
 
-def at(values: Tensor, now: Now) -> PerImage:
+def at(values: Tensor, now: Now) -> Tensor:
     """The values of one pass, of shape (row, pass)."""
     if isinstance(now, int):
         return values[:, now]

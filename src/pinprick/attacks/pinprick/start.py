@@ -47,7 +47,6 @@ class Start(Search):
         known: Number of units known to suffice per image; infinite if none is known.
         memory: Most weight of the past in the running mean of the gradients, per image.
         temperature: Noise in the draw of the gates, per image; None to sort them.
-        favour: Logarithm of the weight of each unit at first, (row, unit); None for equal weights.
         dense: How many of the passes are signed steps; such starts begin together.
         eight_bit: Keep to values that an 8-bit image can hold.
     """
@@ -64,7 +63,6 @@ class Start(Search):
         known: PerImage,
         memory: PerImage,
         temperature: PerImage | None = None,
-        favour: Tensor | None = None,
         dense: int = 0,
         eight_bit: bool = False,
     ) -> None:
@@ -73,7 +71,7 @@ class Start(Search):
         self._gates = torch.zeros_like(units.total(images), dtype=torch.bool)
         number = self._gates.shape[1]
         self._count = (_WIDE * known).clamp(8, max(8, number // 20))
-        self._memory, self._temperature, self._favour = memory, temperature, favour
+        self._memory, self._temperature = memory, temperature
         self._dense, self._eight_bit = dense, eight_bit
 
     @property
@@ -123,10 +121,7 @@ class Start(Search):
         edge = corner(self._mean, problem)
         scores = promise(self._mean, edge, images, units)
         scores = torch.where(self._gates, (1 + _LOYALTY) * scores, scores)
-        left = left.unsqueeze(1)
-        if self._favour is not None:
-            scores = scores * (left * self._favour).exp()
-        warmth = 0.0 if self._temperature is None else left * self._temperature.unsqueeze(1)
+        warmth = 0.0 if self._temperature is None else (left * self._temperature).unsqueeze(1)
         self._gates = draw_largest(
             problem, scores, self._count, most, temperature=warmth, step=step, use=use
         )

@@ -6,6 +6,9 @@ useful units are removed at once as the margin should allow. If that fails, half
 If a single one fails, it stays changed and the next is tried. While more than one unit in 40 goes
 per slot, and not all were tried, the trim goes on beyond its passes.
 
+The values of the other changed units take signed steps along ``-g`` in every candidate. The steps
+become smaller along the trim. They cost no pass, and let the others do what the removed units did.
+
 Once every changed unit has been tried, one of them goes all the same, and units are swapped until
 the image fools without it: a few changed ones at random for as many others. Every second time, on
 average, these are drawn by their promise, as in a start. Else they are any units, at any corner of
@@ -43,6 +46,7 @@ class Trim(Search):
         images: The clean images.
         rows, aims, found, length: As in ``Search``; nothing follows a trim.
         eight_bit: Keep to values that an 8-bit image can hold.
+        stride: The first step of the values.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Trim(Search):
         length: Tensor,
         *,
         eight_bit: bool = False,
+        stride: float = 0.0,
     ) -> None:
         super().__init__(rows, aims, found, found.images, length, torch.zeros_like(length))
         self._mean = torch.zeros_like(images)
@@ -65,7 +70,7 @@ class Trim(Search):
         self._swapped = found.images  # one unit fewer than the best, at the lowest margin so far
         self._lowest = torch.full_like(self._margin, torch.inf)  # that margin
         self._before, self._removing = found.cost, torch.ones_like(rows, dtype=torch.bool)
-        self._eight_bit = eight_bit
+        self._eight_bit, self._stride = eight_bit, stride
 
     def over(self) -> Mask:
         removes = self._removing & (self.found.cost < _WORTH * self._before)
@@ -79,15 +84,22 @@ class Trim(Search):
         most = int(self.found.cost.nan_to_num(posinf=float(images[0].numel())).max())
         lost = bool(self.found.cost.isinf().any())  # what was found stays found
 
+        def moved(adv: Images, grad: Images, size: float, now: Now) -> Images:
+            stride = size * at(left, now).view(-1, 1, 1, 1)
+            walk = signed_step(problem, adv, grad, stride, eps=1.0)
+            return on_grid(walk, images) if self._eight_bit else walk
+
         def learn(answer: Answer, now: Now) -> None:
             self._mean = torch.lerp(self._mean, answer.grad, at(weight, now).view(-1, 1, 1, 1))
             self._learn(answer, first=at(step, now) == 0)
             candidate = self.adv
             self._propose(problem, units, most, at(left, now), done + now)
+            if self._stride:
+                changed = units.spread(units.changed(self.adv, images), images)
+                steps = moved(self.adv, self._mean, self._stride, now)
+                self.adv = torch.where(changed, steps, self.adv)
             if lost:
-                stride = STRIDE * at(left, now).view(-1, 1, 1, 1)
-                walk = signed_step(problem, candidate, answer.grad, stride, eps=1.0)
-                walk = on_grid(walk, images) if self._eight_bit else walk
+                walk = moved(candidate, answer.grad, STRIDE, now)
                 self.adv = torch.where(_wide(self.found.cost.isinf()), walk, self.adv)
 
         return learn

@@ -1,6 +1,5 @@
 """Which search each image takes next, and for how many passes."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,11 +11,10 @@ from pinprick.attacks.pinprick.lockstep import Search
 from pinprick.attacks.pinprick.start import Start
 from pinprick.attacks.pinprick.trim import Trim
 from pinprick.parts.best import Best
-from pinprick.parts.choose_units import favoured_regions
 from pinprick.parts.rivals import cheapest_rivals
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
-from pinprick.types import Labels, Mask
+from pinprick.types import Labels, Mask, PerImage
 
 SLOT = 20  # passes between two looks at the counts; searches begin and end with a slot
 _USUAL = 60  # passes of a turn that memory and temperature are stated for
@@ -28,22 +26,20 @@ class Kind:
     """A kind of search.
 
     Attributes:
-        search: What it does before its trim; "swap" is a trim alone.
+        search: What it does before its trim.
         pace: Passes per square root of the units that are known to suffice.
         memory: Most weight of the past in the running mean of a start's gradients, in a turn of 60
             passes. In a longer one gradients count for longer, in proportion.
         temperature: Noise in the draw of a start's gates, in a turn of 60 passes. In a longer one
             it is less, in proportion.
-        favour: How much a start favours some regions of the image.
-        aimed: Whether starts aim at one rival class each.
+        rate: Adam's learning rate at the start of an anneal.
     """
 
-    search: Literal["start", "anneal", "swap"]
+    search: Literal["start", "anneal"]
     pace: int
     memory: float = 0.0
     temperature: float = 0.0
-    favour: float = 0.0
-    aimed: bool = False
+    rate: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,9 @@ class Plan:
         first_memory: Most weight of the past in the mean of its gradients.
         trim: Share of the passes of each later turn that are its trim, in whole slots. A trim that
             still removes many units gets more.
-        rivals: Classes that later starts may aim at, which takes as many passes to rank.
+        stride: The first step of the values in a trim, where they run from 0 to 1.
+        rivals: Classes that later starts aim at in turn, which takes as many passes to rank.
+        many: Share of all units; images that need more try anneals before starts.
         kinds: The kinds of later turns, those to be tried first in front.
     """
 
@@ -66,19 +64,22 @@ class Plan:
     first_trim: int = 40
     first_memory: float = 0.9
     trim: float = 0.4
+    stride: float = 0.1
     rivals: int = 9
+    many: float = 0.01
     kinds: tuple[Kind, ...] = (
-        Kind("start", pace=12, memory=0.9, temperature=0.6, aimed=True),
-        Kind("anneal", pace=20),
-        Kind("start", pace=12, memory=0.8, temperature=0.6, favour=1.0),
-        Kind("swap", pace=20),
+        Kind("start", pace=12, memory=0.9, temperature=0.6),
+        Kind("anneal", pace=40, rate=2.0),
+        Kind("anneal", pace=20, rate=0.5),
     )
 
 
 class Turns:
-    """The searches that go on, and the next turn per image: of the kind that failed least in a row.
+    """The searches that go on, and the kind of the next turn per image.
 
-    Of equal ones it is the first. A turn fails unless it finds fewer units.
+    Kinds that an image has not tried come first. From then on it is the kind whose last turn
+    removed the largest share of the units per pass. A turn that removed nothing counts as minus the
+    number of such turns in a row.
 
     Attributes:
         searches: One of each kind at the most; together they have each image at most once.
@@ -99,7 +100,8 @@ class Turns:
         every = torch.arange(len(problem), device=best.cost.device)
         self._kind = torch.full_like(every, -1)  # of the turn that goes on; -1 for the first
         self._known = best.cost.to(torch.float64, copy=True)  # units that sufficed before it
-        self._failures = every.new_zeros((len(problem), len(plan.kinds)))  # in a row
+        self._length = torch.zeros_like(every)  # of that turn
+        self._worth = best.cost.new_full((len(problem), len(plan.kinds)), torch.inf)  # if untried
         self._aimed = torch.zeros_like(every)  # starts that had an aim
         self._rivals: Tensor | None = None  # the classes to aim at, cheapest first
         self.searches: list[Search] = [self._first(every)]
@@ -119,7 +121,7 @@ class Turns:
             self._add(_some(search, going & ~ended))
             over.append(self._trim(_some(search, going & ended)))
         rows = torch.cat(over)
-        self._count_failures(rows)
+        self._note_worth(rows)
         return rows
 
     def rank_rivals(self, over: Tensor, left: int) -> int:
@@ -137,25 +139,34 @@ class Turns:
         self._rivals[rows] = ranked
         return ranked.shape[1]
 
-    def begin(self, rows: Tensor, done: int) -> None:
-        """Begin the next turns of these images, after ``done`` passes."""
+    def begin(self, rows: Tensor) -> None:
+        """Begin the next turns of these images."""
         if not len(rows):
             return
-        cost, kinds = self._best.cost[rows], self._plan.kinds
-        chosen = self._failures[rows].argmin(dim=1)
+        cost, chosen = self._best.cost[rows], self._kinds(rows)
         self._kind[rows], self._known[rows] = chosen, cost.double()
-        pace = cost.new_tensor([kind.pace for kind in kinds])[chosen]
         lengths = torch.tensor(_LENGTHS, device=cost.device)
-        length = lengths[torch.bucketize(pace * cost.sqrt(), lengths[:-1])]
-        for name, search in (
-            ("start", self._start),
-            ("anneal", self._anneal),
-            ("swap", self._swap),
-        ):
-            numbers = [number for number, kind in enumerate(kinds) if kind.search == name]
-            some = torch.isin(chosen, chosen.new_tensor(numbers)).nonzero().squeeze(1)
+        wanted = self._of_kind(rows, "pace") * cost.sqrt()
+        length = lengths[torch.bucketize(wanted, lengths[:-1])]
+        self._length[rows] = length
+        for name, search in (("start", self._start), ("anneal", self._anneal)):
+            of_name = torch.tensor([kind.search == name for kind in self._plan.kinds])
+            some = of_name.to(rows.device)[chosen].nonzero().squeeze(1)
             if len(some):
-                self._add(search(rows[some], length[some], done))
+                self._add(search(rows[some], length[some]))
+
+    def _kinds(self, rows: Tensor) -> Tensor:
+        """The kind of the next turn of these images."""
+        worth, units = self._worth[rows], self._units.total(self._problem.images[:1]).shape[1]
+        anneals = torch.tensor([kind.search == "anneal" for kind in self._plan.kinds])
+        many = self._best.cost[rows] > self._plan.many * units
+        preferred = anneals.to(rows.device) == many.unsqueeze(1)
+        return torch.where(worth.isinf(), 1 + preferred.to(worth.dtype), worth).argmax(dim=1)
+
+    def _of_kind(self, rows: Tensor, name: str) -> PerImage:
+        """What the plan says of the kinds of these images' turns."""
+        values = [float(getattr(kind, name)) for kind in self._plan.kinds]
+        return self._best.cost.new_tensor(values)[self._kind[rows]]
 
     def _first(self, rows: Tensor) -> Search:
         plan, images = self._plan, self._problem.images
@@ -172,40 +183,27 @@ class Turns:
             eight_bit=self._eight_bit,
         )
 
-    def _start(self, rows: Tensor, length: Tensor, done: int) -> Search:
-        part, cost, kinds = self._problem[rows], self._best.cost[rows], self._plan.kinds
+    def _start(self, rows: Tensor, length: Tensor) -> Search:
         trims, usual = self._trims(length), (_USUAL / length).clamp_max(1)
-
-        def per_image(values: Iterable[float]) -> Tensor:
-            return torch.tensor(tuple(values), device=rows.device)[self._kind[rows]]
-
-        favour = None
-        if any(kind.favour for kind in kinds):
-            favour = favoured_regions(part, self._units, "pinprick", step=done)
-            favour = favour * per_image(kind.favour for kind in kinds).unsqueeze(1)
-        temperature = per_image(kind.temperature for kind in kinds) * usual
+        drawn = any(kind.temperature for kind in self._plan.kinds)
         return Start(
-            part.images,
+            self._problem.images[rows],
             self._units,
             rows,
-            self._aims(rows, per_image(kind.aimed for kind in kinds)),
+            self._aims(rows),
             length - trims,
             trims,
-            known=cost,
-            memory=1 - (1 - per_image(kind.memory for kind in kinds)) * usual,
-            temperature=temperature if any(kind.temperature for kind in kinds) else None,
-            favour=favour,
+            known=self._best.cost[rows],
+            memory=1 - (1 - self._of_kind(rows, "memory")) * usual,
+            temperature=self._of_kind(rows, "temperature") * usual if drawn else None,
             eight_bit=self._eight_bit,
         )
 
-    def _anneal(self, rows: Tensor, length: Tensor, done: int) -> Search:
+    def _anneal(self, rows: Tensor, length: Tensor) -> Search:
         trims, aims = self._trims(length), torch.full_like(rows, -1)
-        return Anneal(
-            rows, aims, self._best[rows], length - trims, trims, eight_bit=self._eight_bit
-        )
-
-    def _swap(self, rows: Tensor, length: Tensor, done: int) -> Search:
-        return self._trim_of(rows, torch.full_like(rows, -1), self._best[rows], length)
+        found, rate = self._best[rows], self._of_kind(rows, "rate")
+        steps = length - trims
+        return Anneal(rows, aims, found, steps, trims, rate=rate, eight_bit=self._eight_bit)
 
     def _trim(self, search: Search) -> Tensor:
         """Begin the trims after this search; returns the images whose turn is over instead."""
@@ -217,27 +215,36 @@ class Turns:
         return search.rows[search.trims == 0]
 
     def _trim_of(self, rows: Tensor, aims: Labels, found: Best, length: Tensor) -> Search:
-        images = self._problem.images[rows]
-        return Trim(images, self._units, rows, aims, found, length, eight_bit=self._eight_bit)
+        return Trim(
+            self._problem.images[rows],
+            self._units,
+            rows,
+            aims,
+            found,
+            length,
+            eight_bit=self._eight_bit,
+            stride=self._plan.stride,
+        )
 
     def _trims(self, length: Tensor) -> Tensor:
         """Passes of the trim in a turn of this length, in whole slots."""
         return (self._plan.trim * length / SLOT).round().long() * SLOT
 
-    def _aims(self, rows: Tensor, aimed: Mask) -> Labels:
+    def _aims(self, rows: Tensor) -> Labels:
         """The class that each start aims at; -1 for none."""
         if self._rivals is None:
             return torch.full_like(rows, -1)
         aims = self._rivals[rows, self._aimed[rows] % self._rivals.shape[1]]
-        self._aimed[rows] += aimed.long()
-        return torch.where(aimed, aims, -1)
+        self._aimed[rows] += 1
+        return aims
 
-    def _count_failures(self, rows: Tensor) -> None:
-        """Count those of the turns of these images that are over."""
+    def _note_worth(self, rows: Tensor) -> None:
+        """Note what those of the turns of these images that are over were worth."""
         rows = rows[self._kind[rows] >= 0]
-        kinds, helped = self._kind[rows], self._best.cost[rows] < self._known[rows]
-        failures = self._failures[rows, kinds]
-        self._failures[rows, kinds] = torch.where(helped, 0, failures + 1)
+        kinds, left = self._kind[rows], self._best.cost[rows] / self._known[rows]
+        removed = ((1 - left.nan_to_num(1.0)) / self._length[rows]).to(self._worth)
+        failures = self._worth[rows, kinds].clamp_max(0)
+        self._worth[rows, kinds] = torch.where(left < 1, removed, failures - 1)
 
     def _add(self, search: Search) -> None:
         """Let these images join the others that are in such a search."""
