@@ -4,6 +4,7 @@ The attack itself has no settings for what is only ever worse. ``plans/ablation.
 attacks.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -57,7 +58,7 @@ class WithoutValueSteps(Pinprick):
 class WithoutAnnealsFirst(Pinprick):
     """Starts are tried before anneals, however many units an image needs."""
 
-    plan: ClassVar[Plan] = replace(WHOLE, many=2.0)
+    plan: ClassVar[Plan] = replace(WHOLE, many=math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
