@@ -91,17 +91,17 @@ def not_run() -> str:
     return markdown_list((sentences or ["All attacks are complete."]) + earlier_revisions())
 
 
-def earlier_revisions() -> list[str]:
+def earlier_revisions(store: Path = LEADERBOARD) -> list[str]:
     """A sentence on the attacks whose rows are of an earlier revision, if there are any."""
-    found: dict[tuple[str, int], set[str]] = {}
-    for cell, _ in Store(LEADERBOARD).cells().values():
-        name = cell.attack["name"]
+    found: dict[tuple[str, str, int], set[str]] = {}
+    for cell, _ in Store(store).cells().values():
+        name, unit = cell.attack["name"], cell.attack.get("unit", "")
         if name in ATTACKS and cell.revision != ATTACKS[name].card.revision:
-            found.setdefault((name, cell.revision), set()).add(dataset_name(cell.data))
+            found.setdefault((name, unit, cell.revision), set()).add(dataset_name(cell.data))
     said = [
-        f"`{name}` on {' and '.join(sorted(data))} (revision {revision}, now "
-        f"{ATTACKS[name].card.revision})"
-        for (name, revision), data in sorted(found.items())
+        f"`{name}`{unit and f' in {unit}'} on {' and '.join(sorted(data))} (revision {revision}, "
+        f"now {ATTACKS[name].card.revision})"
+        for (name, unit, revision), data in sorted(found.items())
     ]
     return [f"**Earlier revisions** are measured of {', '.join(said)}."] if said else []
 
@@ -141,7 +141,8 @@ def _without_rows() -> list[str]:
 
 def attackbench() -> str:
     rows, cells = Store(ATTACKBENCH).rows_and_cells()
-    return f"{attackbench_table(boards(rows, cells, 'elements'))}\n\n{origin(ATTACKBENCH)}"
+    table = attackbench_table(boards(rows, cells, "elements"))
+    return "\n\n".join((table, *map(wrapped, earlier_revisions(ATTACKBENCH)), origin(ATTACKBENCH)))
 
 
 def save_figure() -> None:

@@ -18,8 +18,8 @@ PARTS = {
     "WithoutDraws": "no draws",
     "WithoutValueSteps": "no value steps",
     "WithoutAnnealsFirst": "starts first",
-    "WithoutFastAnneals": "no fast anneals",
-    "WithoutSlowAnneals": "no slow anneals",
+    "WithoutFastAnneals": "no fast",
+    "WithoutSlowAnneals": "no slow",
     "WithoutAnnealing": "starts alone",
     "AnnealingAlone": "anneals alone",
 }
@@ -101,10 +101,11 @@ def _short(model: str) -> str:
 
 
 def _row(means: Means, model: str, goal: str) -> list[str]:
-    theirs = means[model, goal, "sigma_zero"]
+    theirs = means.get((model, goal, "sigma_zero"))
     ours = [means.get((model, goal, effort)) for effort in EFFORTS]
     counts = [_words(mean) for mean in (theirs, *ours)]
-    return counts + [_words(None if mean is None else mean / theirs) for mean in ours]
+    ratios = (mean / theirs if mean and theirs else None for mean in ours)
+    return counts + [_words(ratio) for ratio in ratios]
 
 
 def _words(number: float | None) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from generators.dot_plot import draw_dots
-from generators.speed.rows import NETWORKS, SPEEDS, Row, runs, with_all_speeds
+from generators.speed.rows import NETWORKS, SPEEDS, Row, at_several_speeds, runs
 from generators.speed.tables import PEERS
 
 FIGURE = Path(__file__).parents[2] / "images" / "speed.png"
@@ -26,10 +26,10 @@ def save_figure() -> None:
 
 def speed_figure() -> Figure:
     """One row per network and attack; Pinprick stands beside σ-zero of the same process."""
-    found = with_all_speeds()
+    found = at_several_speeds()
     peers = [_peer(by_speed["exact"]) for by_speed in found]
     names = [_title(by_speed["exact"], peer) for by_speed, peer in zip(found, peers, strict=True)]
-    series = {speed: [by_speed[speed]["wall"] for by_speed in found] for speed in SPEEDS}
+    series = {speed: [_seconds(by_speed.get(speed)) for by_speed in found] for speed in SPEEDS}
     series["public code"] = [math.nan if peer is None else peer["wall"] for peer in peers]
     figure = Figure(figsize=(8.6, 4.6), dpi=130, layout="constrained")
     axes = figure.subplots()
@@ -39,6 +39,10 @@ def speed_figure() -> Figure:
     handles = axes.get_legend_handles_labels()
     figure.legend(*handles, loc="outside upper center", ncols=4, frameon=False)
     return figure
+
+
+def _seconds(row: Row | None) -> float:
+    return math.nan if row is None else float(row["wall"])
 
 
 def _peer(row: Row) -> Row | None:

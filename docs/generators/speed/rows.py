@@ -55,15 +55,21 @@ def of_run(*names: str) -> dict[str, BySpeed]:
     return found[-1]
 
 
-def with_all_speeds() -> list[BySpeed]:
-    """The latest rows of each attack on each network, by speed."""
+def at_several_speeds() -> list[BySpeed]:
+    """The latest rows of each attack on each network that ran exactly and replayed, by speed."""
     latest = {
         (model, images, attack): by_speed
         for (_, model, images), run in runs().items()
         for attack, by_speed in run.items()
-        if set(by_speed) == set(SPEEDS)
+        if {"exact", "graphs"} <= set(by_speed)
     }
     return list(latest.values())
+
+
+def overheads() -> list[Row]:
+    """The latest row of each attack on each network, against its passes alone."""
+    found = {(row["model"], row["attack"]): row for row in rows_of("overhead")}
+    return list(found.values())
 
 
 def over(one: Row, other: Row) -> float:

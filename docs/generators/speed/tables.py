@@ -10,6 +10,7 @@ from generators.speed.rows import (
     SPEEDS,
     BySpeed,
     Row,
+    at_several_speeds,
     cpu_ratio,
     cpu_seconds,
     first_over_later,
@@ -17,10 +18,10 @@ from generators.speed.rows import (
     of_run,
     on_cpu,
     over,
+    overheads,
     queries_per_second,
     rows_of,
     runs,
-    with_all_speeds,
 )
 from pinprick.report.docs_measured import markdown_list, markdown_table
 
@@ -45,7 +46,7 @@ def answer() -> str:
     run = of_run(BALANCED, SIGMA_ZERO)
     ours, theirs, black_box = run[BALANCED], run[SIGMA_ZERO][""], of_run(BLACK_BOX)[BLACK_BOX]
     rates = {speed: queries_per_second(black_box[speed]) for speed in SPEEDS}
-    small = {one["exact"]["model"]: one for one in with_all_speeds() if _is_pinprick(one)}
+    small = {one["exact"]["model"]: one for one in at_several_speeds() if _is_pinprick(one)}
     shares = {name: over(one["graphs"], one["exact"]) for name, one in small.items()}
     lines = (
         f"**Pinprick** on ResNet-18, {ours['exact']['images']} images: `graphs` takes "
@@ -76,20 +77,25 @@ def _is_pinprick(by_speed: BySpeed) -> bool:
 def attacks() -> str:
     """Every attack at the three speeds."""
     table = []
-    for by_speed in with_all_speeds():
-        exact, fast = by_speed["exact"], by_speed["fast"]
+    for by_speed in at_several_speeds():
+        exact, fast = by_speed["exact"], by_speed.get("fast")
+        known = [by_speed[speed] for speed in SPEEDS if speed in by_speed]
         table.append(
             (
                 place(exact),
                 named(exact["attack"]),
-                *(f"{by_speed[speed]['wall']:.2f}" for speed in SPEEDS),
-                f"{exact['wall'] / fast['wall']:.2f}",
-                _found(*(by_speed[speed] for speed in SPEEDS)),
-                " / ".join(f"{by_speed[speed]['peak_memory'] / 2**30:.1f}" for speed in SPEEDS),
+                *(_seconds(by_speed.get(speed)) for speed in SPEEDS),
+                f"{exact['wall'] / fast['wall']:.2f}" if fast else "-",
+                _found(*known),
+                " / ".join(f"{row['peak_memory'] / 2**30:.1f}" for row in known),
             )
         )
     columns = ("network", "attack", *(f"{speed}, s" for speed in SPEEDS), "exact / fast")
     return markdown_table((*columns, "found", "peak memory, GiB"), table)
+
+
+def _seconds(row: Row | None) -> str:
+    return "-" if row is None else f"{row['wall']:.2f}"
 
 
 def _found(*rows: Row) -> str:
@@ -155,7 +161,7 @@ def overhead() -> str:
             f"{row['bare_seconds']:.2f}",
             f"{row['seconds'] / row['bare_seconds']:.2f}",
         )
-        for row in rows_of("overhead")
+        for row in overheads()
     ]
     columns = ("network", "attack", "calls", "mean batch", "attack, s", "its passes alone, s")
     return markdown_table((*columns, "ratio"), table)
