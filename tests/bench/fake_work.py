@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from page_faults import page_faults
 
 from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import Origin
@@ -42,6 +43,8 @@ def work(cell: Cell) -> tuple[pa.Table, Origin]:
     while "gate" in settings and not Path(settings["gate"]).exists():
         time.sleep(0.02)
     time.sleep(settings.get("sleep", 0.0))
+    if "faults" in settings:
+        Path(settings["faults"]).write_text(str(page_faults()))
     if "dies" in settings or ("dies_once" in settings and _is_first(settings["dies_once"])):
         os.kill(os.getpid(), signal.SIGKILL)
     if "raises" in settings:

@@ -31,8 +31,10 @@ from pinprick.cli import (
     web,
 )
 from pinprick.errors import PinprickError, Stopped
+from pinprick.freed_memory import keep_freed_memory
 
 _STOPPED = 130  # the exit status after Ctrl-C
+_SERVERS = ("web",)  # commands that run on while they have nothing to do
 
 app = typer.Typer(
     add_completion=False,  # `pinprick completion` has names of attacks and models, too
@@ -61,12 +63,15 @@ app.command("selftest")(selftest.main)
 
 @app.callback(invoke_without_command=True)
 def pinprick(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Find the fewest pixels that fool an image classifier, and see why they do."""
     if version:
         typer.echo(f"pinprick {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand not in _SERVERS:
+        keep_freed_memory()
 
 
 def main(arguments: list[str] | None = None) -> None:

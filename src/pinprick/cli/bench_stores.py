@@ -35,9 +35,7 @@ def verify(
     The exit status is 2 when a row differs, a file is damaged, or nothing could be verified.
     """
     from pinprick.bench.verify import verify_store
-    from pinprick.freed_memory import keep_freed_memory
 
-    keep_freed_memory()
     found = verify_store(
         store,
         where=read_where(where),

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from pinprick.bench.cell import Cell
 from pinprick.bench.engines.workers import Died, Done, Raised, Share, Work, attempt
 from pinprick.errors import BadInput, one_line
+from pinprick.freed_memory import keep_freed_memory
 
 _READY = "ready"  # the first message of a worker
 _ENDING = 5.0  # seconds that a process gets to end after its pipe has closed
@@ -156,6 +157,7 @@ def _serve(pipe: "Connection[object, object]", pickled: bytes, variables: dict[s
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the run, which ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.update(variables)  # before the work imports torch
+    keep_freed_memory()
     try:
         work: Work = pickle.loads(pickled)
     except Exception as error:

@@ -15,6 +15,7 @@ from typing import Any
 from pinprick.bench.cell import Cell
 from pinprick.bench.engines.workers import Died, Done, Raised, Share, Work, attempt
 from pinprick.errors import BadInput, MissingExtra, first_sentence
+from pinprick.freed_memory import keep_freed_memory
 
 
 class RayWorkers:
@@ -112,6 +113,7 @@ def _task(work: Work) -> Callable[[Cell], Done | Raised]:
     """The function that Ray sends to each process once, and with it the work and what it holds."""
 
     def run(cell: Cell) -> Done | Raised:
+        keep_freed_memory()
         return attempt(work, cell)
 
     return run
