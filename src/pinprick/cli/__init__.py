@@ -34,7 +34,6 @@ from pinprick.errors import PinprickError, Stopped
 from pinprick.freed_memory import keep_freed_memory
 
 _STOPPED = 130  # the exit status after Ctrl-C
-_SERVERS = ("web",)  # commands that run on while they have nothing to do
 
 app = typer.Typer(
     add_completion=False,  # `pinprick completion` has names of attacks and models, too
@@ -63,15 +62,12 @@ app.command("selftest")(selftest.main)
 
 @app.callback(invoke_without_command=True)
 def pinprick(
-    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Find the fewest pixels that fool an image classifier, and see why they do."""
     if version:
         typer.echo(f"pinprick {__version__}")
         raise typer.Exit
-    if context.invoked_subcommand not in _SERVERS:
-        keep_freed_memory()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -80,6 +76,8 @@ def main(arguments: list[str] | None = None) -> None:
     Ctrl-C and SIGTERM become one line and exit status 130.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] != ["web"]:  # a server runs on while it has nothing to do
+        keep_freed_memory()
     try:
         with _terminated_as_by_ctrl_c():
             status = app(_with_help(arguments), prog_name="pinprick", standalone_mode=False)
