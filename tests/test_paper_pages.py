@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from bench.cells import CELL
+from known_rows import take_over, without_measured
+from needs import PLANS, Step, prepare, steps
 from PIL import Image
+from smaller import reduce_plan, reduce_to_cpu
 
 from generators.paper import (
     answers,
@@ -239,7 +242,7 @@ def small_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store, cache = Store(folder), Cache()
     store.prepare()
     for name, wanted in (("table1", {"ifgsm", "wifgsm"}), ("table3", {"ifgsm", "greedyfool"})):
-        plan = run().reduce_plan(read_plan(ROOT / "plans" / "paper" / f"{name}.toml"))
+        plan = reduce_plan(read_plan(ROOT / "plans" / "paper" / f"{name}.toml"))
         for cell in plan.cells(cache):
             if cell.attack["name"] in wanted and "ensemble" not in cell.model:
                 store.write(cell, *run_cell(cell, cache))
@@ -275,28 +278,22 @@ def test_cells_of_another_store_are_taken_over_once(small_store: Path, tmp_path:
     cells = [cell for cell, _ in source.cells().values()][:3]
     mine = Store(tmp_path / "mine")
     mine.prepare()
-    assert run().take_over(cells, mine, [small_store]) == 3
+    assert take_over(cells, mine, [small_store]) == 3
     assert all(mine.has(cell) for cell in cells)
-    assert run().take_over(cells, mine, [small_store]) == 0
+    assert take_over(cells, mine, [small_store]) == 0
     other = [replace(cell, seed=99) for cell in cells]
-    assert run().take_over(other, mine, [small_store, tmp_path / "none"]) == 0
+    assert take_over(other, mine, [small_store, tmp_path / "none"]) == 0
 
 
 def test_a_step_that_fails_does_not_stop_the_rest(capfd: pytest.CaptureFixture[str]) -> None:
-    steps = [
-        run().Step("false", lambda: False, ()),
-        run().Step("echo made", lambda: False, ()),
-    ]
-    run().prepare(steps)
+    prepare([Step("false", lambda: False, ()), Step("echo made", lambda: False, ())])
     out = capfd.readouterr().out
     assert "this failed, and what needs it is left out: false" in out
     assert "made" in out.splitlines()[-1]
 
 
 def test_a_plan_alone_needs_no_more_than_its_own_networks() -> None:
-    needed = {
-        name: [step.command for step in run().steps() if name in step.plans] for name in run().PLANS
-    }
+    needed = {name: [step.command for step in steps() if name in step.plans] for name in PLANS}
     assert needed["table1"] == ["pinprick data get cifar10"]
     assert any("--recipe fast_at" in command for command in needed["table2"])
     assert not any("train-generator" in command for command in needed["table3"])
@@ -306,10 +303,10 @@ def test_a_plan_alone_needs_no_more_than_its_own_networks() -> None:
 def test_what_is_there_is_not_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "models" / "cifar10_vgg16"
-    missing = [step.command for step in run().steps()[2:] if not step.done()]
+    missing = [step.command for step in steps()[2:] if not step.done()]
     folder.mkdir(parents=True)
     (folder / "card.json").write_text("{}")
-    later = [step.command for step in run().steps()[2:] if not step.done()]
+    later = [step.command for step in steps()[2:] if not step.done()]
     assert set(missing) - set(later) == {
         "pinprick train --data cifar10 --net vgg16 --out models/cifar10_vgg16"
     }
@@ -346,9 +343,9 @@ def test_a_smaller_picture_keeps_white_and_black() -> None:
 
 
 def test_a_cpu_measures_the_first_images_of_the_same_plan() -> None:
-    plan = run().reduce_plan(read_plan(ROOT / "plans/paper/table2.toml"))
+    plan = reduce_plan(read_plan(ROOT / "plans/paper/table2.toml"))
     whole = replace(plan.products[0], device="cuda", precision="tf32", images_per_cell=3)
-    (reduced,) = run().reduce_to_cpu(replace(plan, products=(whole,)), 2).products
+    (reduced,) = reduce_to_cpu(replace(plan, products=(whole,)), 2).products
     assert (reduced.device, reduced.precision, reduced.images_per_cell) == ("cpu", "float32", 2)
     assert replace(reduced, device="cuda", precision="tf32", images_per_cell=3) == whole
 
@@ -368,13 +365,13 @@ def test_victims_judge_saved_images_instead_of_another_attack(
     mine.prepare()
     without = replace(wanted, victims=(), data="fashion_sample/test[0:8]")
     alone.write(without, *run_cell(without, cache))
-    assert run().take_over([wanted], mine, [alone.folder], cache) == 1
+    assert take_over([wanted], mine, [alone.folder], cache) == 1
     _, about, rows = mine.read(wanted.key)
     _, _, expected = source.read(wanted.key)
     assert rows.drop_columns("seconds").equals(expected.drop_columns("seconds"))
     assert about.device == f"{origin.device}, victims on cpu"
     other = replace(wanted, seed=1)
-    assert run().take_over([other], mine, [alone.folder], cache) == 0
+    assert take_over([other], mine, [alone.folder], cache) == 0
 
 
 def test_images_without_saved_perturbations_are_attacked_again(
@@ -416,5 +413,5 @@ def test_images_that_have_rows_of_another_device_are_not_measured_again(
     cell = next(cell for cell, _ in store.cells().values() if len(cell) == 4)
     part, more = replace(cell, last=2, device="cuda"), replace(cell, last=5, device="cuda")
     other = replace(cell, seed=1)
-    assert run().without_measured([part, more, other], store) == [more, other]
-    assert run().without_measured([part], Store(tmp_path)) == [part]
+    assert without_measured([part, more, other], store) == [more, other]
+    assert without_measured([part], Store(tmp_path)) == [part]

@@ -44,7 +44,7 @@ ABLATIONS = "paper_ablations.png"  # drawn, and shown on a page, where there are
 SMALL = (
     "> A small run: other networks, four images and few passes in place of what the page says.\n\n"
 )
-_RUN = str(ROOT / "plans" / "paper" / "run.py")
+_SMALLER = str(ROOT / "plans" / "paper" / "smaller.py")
 
 Plans = dict[str, Layout]
 
@@ -57,7 +57,7 @@ def _plans() -> Plans:
 
 def small_plans(store: Path) -> Plans:
     """The same plans as ``scripts/paper --small`` runs them."""
-    reduce: Callable[[Plan], Plan] = import_own(_RUN, "a plan").reduce_plan
+    reduce: Callable[[Plan], Plan] = import_own(_SMALLER, "a plan").reduce_plan
     rows = Rows(store)
     return {name: layout(name, rows, reduce) for name in PLANS}
 
