@@ -1,14 +1,14 @@
 """Can the changes of an attack be interpreted? Attack after attack on the same model and images.
 
     python benchmarks/interpretation.py --model pinprick:cifar10_resnet20 --data cifar10/test[:80] \
-        --store results/leaderboard --attack wifgsm --attack ifgsm [--least-likely] --out OUT
+        --store results/leaderboard --attack wifgsm --attack-here ifgsm [--least-likely] --out OUT
 
-The images of an attack come from the first ``--store`` that has rows of its current revision. An
-attack that no store has runs here. With ``--stored-only`` it is left out. The images are polished,
-if the attack counts pixels or elements, and explained with every ``--grouping``. Without one these
-are connected groups; for dense attacks, whose pixels would be one such group, pixels that are
-joined to 32 groups by where they lie. Of ``--data``, a subset as in a plan, the first ``--images``
-that the model classifies correctly are used.
+The images of each ``--attack`` come from the first ``--store`` that has rows of its current
+revision. An attack that no store has is left out. Each ``--attack-here`` runs here. The images are
+polished, if the attack counts pixels or elements, and explained with every ``--grouping``. Without
+one these are connected groups; for dense attacks, whose pixels would be one such group, pixels that
+are joined to 32 groups by where they lie. Of ``--data``, a subset as in a plan, the first
+``--images`` that the model classifies correctly are used.
 
 Writes ``interpretation.json``, a row for each attack and grouping with all totals, their 95 %
 intervals over images, and a few numbers of every image; and prints a Markdown table.
@@ -19,7 +19,6 @@ attacks, give all the same sampling: with ``--pairs 64`` every effect, whatever 
 groups, comes from exactly 64 pairs of orders. All settings are in the rows.
 """
 
-import argparse
 import json
 import math
 import time
@@ -28,22 +27,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from case import read_attack, run_parser
+from case import run_parser
+from explained_images import open_images, results
 from shifted_places import Places, places
-from stored_images import Stored, stored_images
-from write_rows import surroundings
 
-from pinprick import (
-    Attack,
-    AttackResult,
-    Classifier,
-    NoiseSettings,
-    describe,
-    least_likely,
-    run_attack,
-)
-from pinprick.bench.cache import Cache, LabelledImages
-from pinprick.bench.run_cell import predictions
+from pinprick import AttackResult, Classifier, NoiseSettings, describe
+from pinprick.bench.cache import Cache
 from pinprick.explain.explain_result import POLISH_PASSES, explain_result
 from pinprick.explain.maps.class_maps import MAP_METHODS, MapMethod
 from pinprick.explain.noise.changes import without_pixels
@@ -68,57 +57,6 @@ COLUMNS = (
     "both reach",
     "on object (chance)",
 )
-
-
-def open_images(
-    options: argparse.Namespace, cache: Cache
-) -> tuple[Classifier, LabelledImages, dict[str, Any]]:
-    """The model, the first images that it classifies correctly, and the circumstances."""
-    model = cache.model(options.model, torch.device(options.device).type)
-    data = cache.dataset(options.model, options.data)
-    every = cache.images(options.model, options.data, 0, len(data))
-    chosen = (predictions(model, every.images) == every.labels).nonzero().squeeze(1)
-    rows = chosen[: options.images]
-    about = {
-        "model": options.model,
-        "data": options.data,
-        "goal": "least likely" if options.least_likely else "untargeted",
-        "images": len(rows),
-        **surroundings(options.device),
-    }
-    given = LabelledImages(every.images[rows], every.labels[rows], every.ids[rows])
-    return model, given, about
-
-
-def result_of(
-    options: argparse.Namespace,
-    attack: Attack,
-    cache: Cache,
-    model: Classifier,
-    given: LabelledImages,
-) -> Stored | None:
-    """The images of an attack from a store, or else made here; None if only stored ones count."""
-    goal = "least_likely" if options.least_likely else "untargeted"
-    found = stored_images(
-        options.store, attack, options.model, options.data, goal, given.ids.tolist(), cache
-    )
-    if found is not None or options.stored_only:
-        return found
-    about = surroundings(options.device)
-    targets = None
-    if options.least_likely:
-        with torch.no_grad(), model.frozen():
-            targets = least_likely(model(given.images.to(model.device)).cpu(), given.labels)
-    result = run_attack(
-        attack,
-        model,
-        given.images,
-        given.labels,
-        targets=targets,
-        ids=given.ids,
-        batch_size=options.batch_size,
-    )
-    return Stored(result, about["commit"][:10], about["device"])
 
 
 def explain(
@@ -248,7 +186,7 @@ def main() -> None:
     parser.add_argument("--map", choices=MAP_METHODS, default="gradcam")
     parser.add_argument("--block", type=int, help="images that the model is asked about at a time")
     parser.add_argument("--store", action="append", type=Path, default=[], help="of saved images")
-    parser.add_argument("--stored-only", action="store_true", help="attack nothing here")
+    parser.add_argument("--attack-here", action="append", default=[], metavar="ATTACK")
     options = parser.parse_args()
     options.data = str(options.data)
 
@@ -256,12 +194,7 @@ def main() -> None:
     cache = Cache(device=options.device)
     model, given, about = open_images(options, cache)
     rows: list[dict[str, Any]] = []
-    for text in options.attack:
-        attack = read_attack(text)
-        stored = result_of(options, attack, cache, model, given)
-        if stored is None:
-            print(f"{text}: no store has it", flush=True)
-            continue
+    for text, attack, stored in results(options, cache, model, given):
         result = stored.result
         print(f"{text}: fooled {result.fooling_rate:.1%} of {len(result)}", flush=True)
         counts = options.polish_all or attack.facts().norm == "l0"

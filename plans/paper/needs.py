@@ -12,7 +12,7 @@ from pathlib import Path
 from pinprick.data.registry import load_data
 from pinprick.errors import PinprickError
 
-PLANS = ("table1", "table2", "table3", "ablations", "claims", "egs_tssa", "table4")
+PLANS = ("table1", "table2", "table3", "ablations", "claims", "egs_tssa", "interpretation", "table4")
 CLASSES = 10
 
 
@@ -48,6 +48,11 @@ def steps() -> list[Step]:
     found = [
         Step("pinprick data get cifar10", partial(_has_data, "cifar10"), PLANS),
         Step("pinprick data get mnist", partial(_has_data, "mnist"), ("table2",)),
+        Step(
+            "pinprick data get fashion_mnist",
+            partial(_has_data, "fashion_mnist"),
+            ("interpretation",),
+        ),
         Step(
             f"{sys.executable} -m pip install {' '.join(_PACKAGES)}",
             lambda: all(map(_has, _PACKAGES)),

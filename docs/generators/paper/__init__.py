@@ -35,7 +35,7 @@ from pinprick.report.docs_measured import (
 
 STORE = ROOT / "results" / "paper"
 IMAGES = ROOT / "docs" / "images"
-PLANS = ("table1", "table2", "table3", "table4", "ablations", "claims")
+PLANS = ("table1", "table2", "table3", "table4", "ablations", "claims", "interpretation")
 FIGURES = (
     *("paper_q_a.png", "paper_sparsity.png", "paper_robust.png", "paper_transfer.png"),
     *("paper_speedups.png", "paper_optima.png"),
