@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pinprick.bench.cell import Cell
 from pinprick.bench.store import Store
 from pinprick.report.docs_measured import markdown_table
 
@@ -63,33 +64,41 @@ def without_a_part() -> str:
 def _means(name: str) -> tuple[Means, dict[tuple[str, str], int], str]:
     """Mean elements, how many images they are of, and a sentence on Pinprick's revision.
 
-    Rows of a GPU count where a model has some. Speeds other than "exact" do not count.
+    Rows of a GPU count where an attack has some. Speeds other than "exact" do not count. A mean is
+    over the images that all attacks have on a model, with a goal.
     """
     store = Store(RESULTS / name)
-    columns = ("cell", "correct", "success", "elements")
+    columns = ("cell", "index", "correct", "success", "elements")
     frame = store.scan().select(columns).collect()
     found = {column: frame[column].to_numpy() for column in columns}
     cells = {key: cell for key, (cell, _) in store.cells().items() if cell.speed == "exact"}
-    on_gpu = {(cell.model, cell.goal) for cell in cells.values() if cell.device == "cuda"}
-    needed: dict[tuple[str, str, str], list[np.ndarray[Any, Any]]] = {}
+    on_gpu = {_run(cell) for cell in cells.values() if cell.device == "cuda"}
+    needed: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     revisions = set()
     for key, cell in cells.items():
-        if cell.device != "cuda" and (cell.model, cell.goal) in on_gpu:
+        model, goal, what = _run(cell)
+        if cell.device != "cuda" and (model, goal, what) in on_gpu:
             continue
-        rows = (found["cell"] == key) & found["correct"]
-        what = cell.attack["name"].rpartition(":")[2]
-        if what == "pinprick":
-            what = cell.attack["effort"]
+        if cell.attack["name"] == "pinprick":
             revisions.add(cell.revision)
+        rows = (found["cell"] == key) & found["correct"]
         elements = np.where(found["success"], found["elements"].astype(float), np.inf)[rows]
-        needed.setdefault((cell.model, cell.goal, what), []).append(elements)
-    means = {task: float(np.concatenate(parts).mean()) for task, parts in needed.items()}
-    images = {
-        (model, goal): sum(map(len, parts))
-        for (model, goal, what), parts in needed.items()
-        if what == "balanced"
-    }
+        mine = needed.setdefault((model, goal), {}).setdefault(what, {})
+        mine.update(zip(found["index"][rows].tolist(), elements.tolist(), strict=True))
+    means: Means = {}
+    images = {}
+    for task, attacks in needed.items():
+        shared = set.intersection(*map(set, attacks.values()))
+        images[task] = len(shared)
+        for what, known in attacks.items():
+            means[(*task, what)] = float(np.mean([known[one] for one in shared]))
     return means, images, f"Revision {', '.join(map(str, sorted(revisions)))} of Pinprick."
+
+
+def _run(cell: Cell) -> tuple[str, str, str]:
+    """Model, goal, and the effort of Pinprick or the name of another attack."""
+    name = cell.attack["name"].rpartition(":")[2]
+    return cell.model, cell.goal, cell.attack["effort"] if name == "pinprick" else name
 
 
 def _in_order(images: dict[tuple[str, str], int]) -> list[tuple[str, str]]:
