@@ -17,7 +17,8 @@ from typing import Any
 ROWS = Path(__file__).parent.parent / "results/interpretation"
 KEPT = (
     *("attack", "fooled", "attack_pixels", "mean_pixels", "median_pixels", "mean_elements"),
-    *("revision", "places", "describe", "settings", "map", "layer", "seconds", "explain_seconds"),
+    *("revision", "attacked", "places", "describe", "settings", "map", "layer"),
+    *("seconds", "explain_seconds"),
 )
 SAMPLING = ("grouping", "exact", "least_pairs", "max_pairs")
 
@@ -39,7 +40,7 @@ def add(document: dict[str, Any], network: str) -> None:
     path = ROWS / f"{re.sub('[^a-z0-9]+', '_', network.lower())}_{goal.replace(' ', '_')}.json"
     known = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
     about = {
-        key: document[key] for key in ("images", "skip", "device", "torch", "pinprick", "commit")
+        key: document[key] for key in ("images", "data", "device", "torch", "pinprick", "commit")
     }
     new = [shortened(row) | {"run": about} for row in document["rows"]]
     rows = {key_of(row): row for row in known + new}

@@ -3,13 +3,14 @@
 # sampling on every network at hand. Nothing is attacked but by I-FGSM, whose images no store has. The others come
 # from results/, which `./scripts/paper interpretation table1` completes. What is finished is not done again.
 #   bash plans/paper/interpretation.sh [OUT=pinprick-out/interpretation] [IMAGES=100] [PHOTOGRAPHS=24] [DEVICE=cpu]
+#   ONLY='ResNet-20.*/connected' bash plans/paper/interpretation.sh    # the parts NETWORK/GOAL/GROUPING that match
 # From the root of the repository, with the photographs in nips2017/ and data as for ./scripts/paper.
 set -euo pipefail
 out=${1:-pinprick-out/interpretation} images=${2:-100} photographs=${3:-24} device=${4:-cpu}
 stores=(--store results/leaderboard --store results/paper --store results/pinprick)
 dense=ifgsm,eps=0.01568627450980392,step_size=0.00392156862745098,steps=10
-attacks=(pinprick sigma_zero,steps=1000 wifgsm fmn,norm=l0,steps=1000 greedyfool sparsefool cw_l0,preset=quick homotopy
-  sparse_rs,k=smallest,rounds=10,queries=200 brusle,k=smallest,rounds=10,queries=200 sa_moo,k=smallest,rounds=10,queries=200)
+attacks=(pinprick sigma_zero,steps=1000 wifgsm fmn,norm=l0,steps=1000 greedyfool sparsefool cw_l0,preset=quick,unit=elements homotopy
+  sparse_rs,k=smallest,rounds=10,queries=200,unit=elements brusle,k=smallest,rounds=10,queries=200 sa_moo,k=smallest,rounds=10,queries=200,unit=elements)
 
 one() {  # NAME MODEL DATA MAP [OPTION...]
   local name=$1 model=$2 data=$3 map=$4; shift 4
@@ -17,6 +18,7 @@ one() {  # NAME MODEL DATA MAP [OPTION...]
     for grouping in connected pixels; do
       local folder given=() options=() attack
       folder="$out/$(tr -c 'a-z0-9\n' _ <<<"${name,,}")/$goal/$grouping"
+      [[ "$name/$goal/$grouping" =~ ${ONLY:-.} ]] || continue
       [ -e "$folder/interpretation.json" ] && continue
       for attack in "${attacks[@]}"; do given+=(--attack "$attack"); done
       [ "$grouping" = pixels ] && options+=(--pairs 64 --attack-here "$dense")

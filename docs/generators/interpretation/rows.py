@@ -12,11 +12,8 @@ ROWS = Path(__file__).parents[3] / "results" / "interpretation"
 NETWORKS = (
     "ResNet-18",
     "ResNet-18, PGD-AT",
-    "ResNet-18, 8-bit",
-    "ResNet-18, PGD-AT, 8-bit",
     "ResNet-20",
     "ResNet-20, PGD-AT",
-    "VGG-16",
     "EfficientNet-Lite0",
     "ResNet-50, ImageNet",
     "Fashion-MNIST CNN",
