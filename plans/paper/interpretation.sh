@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The rows of docs/results/interpretation.md: every sparse attack of the paper's tables, explained with the same
-# sampling on every network at hand. Nothing is attacked but by I-FGSM, whose images no store has. The others come
-# from results/, which `./scripts/paper interpretation table1` completes. What is finished is not done again.
+# The rows of docs/results/interpretation.md: sparse attacks of the paper's tables, explained with the same sampling
+# on every network at hand. Left out: wifgsm_printed, which fools too few images; OnePixel, whose number of pixels is
+# fixed; EGS-TSSA, which needs a trained generator per network and target; and ResNet-50, of which no store has images.
+# Only I-FGSM runs here, since no store has its images. The others come from results/, which
+# `./scripts/paper interpretation table1` completes. What is finished is not done again.
 #   bash plans/paper/interpretation.sh [OUT=pinprick-out/interpretation] [IMAGES=100] [PHOTOGRAPHS=24] [DEVICE=cpu]
 #   ONLY='ResNet-20.*/connected' bash plans/paper/interpretation.sh    # the parts NETWORK/GOAL/GROUPING that match
 # From the root of the repository, with the photographs in nips2017/ and data as for ./scripts/paper.
@@ -36,5 +38,6 @@ one "ResNet-20" pinprick:cifar10_resnet20 "cifar10/test[0:200]" layercam
 one "ResNet-20, PGD-AT" pinprick:cifar10_resnet20_pgd_at "cifar10/test[0:200]" layercam
 one "ResNet-18" file:models/cifar10_resnet18 "cifar10/test[0:200]" layercam
 one "ResNet-18, PGD-AT" file:models/cifar10_resnet18_pgd_at "cifar10/test[0:200]" layercam
+attacks=("${attacks[@]/%wifgsm/wifgsm,preset=imagenet}")  # its preset for photographs
 images=$photographs one EfficientNet-Lite0 efficientnet_lite0 csv:nips2017/images.csv gradcam
-./scripts/docs measured
+./scripts/docs measured interpretation
