@@ -1,10 +1,10 @@
 """Rows of results/interpretation/: one per network, goal, attack, grouping and sampling."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pinprick.attacks import ATTACKS
 
@@ -20,18 +20,21 @@ NETWORKS = (
 )
 GOALS = ("untargeted", "least likely")
 DENSE = "ifgsm"
+LEAST_IMAGES = 10  # of a run; the shares of fewer images say little
 
 Row = dict[str, Any]
+Case = tuple[str, str]  # a network and a goal
 
 
 @cache
 def all_rows() -> list[Row]:
-    """All rows in which any image was fooled, network by network."""
+    """All rows with at least ``LEAST_IMAGES`` explained images, network by network."""
     found = []
     for path in sorted(ROWS.glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         names = {"network": document["network"], "goal": document["goal"]}
-        found += [row | names for row in document["rows"] if row["mean_pixels"] is not None]
+        rows = [row for row in document["rows"] if row["totals"]["explained"] >= LEAST_IMAGES]
+        found += [row | names for row in rows]
     attacks = list(ATTACKS)
 
     def order(row: Row) -> tuple[int, int, int]:
@@ -46,8 +49,25 @@ def name_of(row: Row) -> str:
 
 
 def title_of(row: Row) -> str:
+    """The attack's title, with its options where its network and goal have the attack twice."""
+    title, mine = _short_title(row), case_of(row)
+    same = [one for one in all_rows() if case_of(one) == mine and _short_title(one) == title]
+    options = row["attack"].partition(",")[2]
+    twice = len({one["attack"] for one in same}) > 1
+    return f"{title} (`{options}`)" if twice and options else title
+
+
+def _short_title(row: Row) -> str:
     fast = ", fast" if "effort=fast" in row["attack"] else ""
     return ATTACKS[name_of(row)].card.title + fast
+
+
+def is_dense(row: Row) -> bool:
+    return name_of(row) == DENSE
+
+
+def case_of(row: Row) -> Case:
+    return row["network"], row["goal"]
 
 
 def connected() -> list[Row]:
@@ -55,7 +75,7 @@ def connected() -> list[Row]:
     return [
         row
         for row in all_rows()
-        if row["settings"]["grouping"] == "connected" and name_of(row) != DENSE
+        if row["settings"]["grouping"] == "connected" and not is_dense(row)
     ]
 
 
@@ -71,13 +91,22 @@ def pairs_of(row: Row) -> int:
     return int(settings["max_pairs"]) if same else 0
 
 
-def cases(rows: Sequence[Row]) -> Iterator[tuple[str, str, list[Row]]]:
-    """The rows of each network and goal."""
-    for network in NETWORKS:
-        for goal in GOALS:
-            mine = [row for row in rows if (row["network"], row["goal"]) == (network, goal)]
-            if mine:
-                yield network, goal, mine
+def by_case(rows: Sequence[Row]) -> dict[Case, list[Row]]:
+    """The rows of each network and goal that has some."""
+    cases = [(network, goal) for network in NETWORKS for goal in GOALS]
+    found = {case: [row for row in rows if case_of(row) == case] for case in cases}
+    return {case: mine for case, mine in found.items() if mine}
+
+
+def mean_over_cases(rows: Sequence[Row], count: Callable[[list[Row]], tuple[int, int]]) -> float:
+    """The mean of a share over networks and goals, however many attacks each has.
+
+    Args:
+        rows: The rows of all.
+        count: For the rows of one network and goal, how many there are, and out of how many.
+    """
+    shares = [part / n for part, n in map(count, by_case(rows).values()) if n]
+    return sum(shares) / len(shares)
 
 
 def kind(row: Row, name: str) -> float:
@@ -102,8 +131,35 @@ def null_share(rows: Sequence[Row]) -> float | None:
     return said / (said + against) if said + against else None
 
 
-def flip(row: Row, family: str, what: str) -> Row | None:
-    """A flip rate with its interval and number of images; None if no image has such groups."""
-    flips = {one["name"]: one for one in row["totals"]["flips"]}
-    found: Row = flips[family][what]
-    return found if found["value"] is not None else None
+def pooled_flip(rows: Sequence[Row], family: str, what: str) -> tuple[int, int]:
+    """How many images flip, and out of how many; an image counts once per attack."""
+    flips = [one for row in rows for one in row["totals"]["flips"] if one["name"] == family]
+    known = [one[what] for one in flips if one[what]["value"] is not None]
+    images = sum(one["images"] for one in known)
+    return round(sum(one["value"] * one["images"] for one in known)), images
+
+
+def dense_and_sparse(rows: Sequence[Row]) -> dict[Case, tuple[Row, list[Row]]]:
+    """The row of the dense attack and those of sparse ones, where a network and goal has both."""
+    found = {}
+    for case, mine in by_case(rows).items():
+        dense = [row for row in mine if is_dense(row)]
+        sparse = [row for row in mine if not is_dense(row)]
+        if dense and sparse:
+            found[case] = dense[0], sparse
+    return found
+
+
+def interval_beside(dense: Row, sparse: Sequence[Row]) -> Literal["below", "overlaps", "above"]:
+    """Where the interval of decided labels lies beside those of all sparse attacks."""
+    low, high = _decided_interval(dense)
+    others = [_decided_interval(row) for row in sparse]
+    if high < min(one[0] for one in others):
+        return "below"
+    return "above" if low > max(one[1] for one in others) else "overlaps"
+
+
+def _decided_interval(row: Row) -> tuple[float, float]:
+    share = row["totals"]["decided"]
+    low, high = (share["value"] if share[end] is None else share[end] for end in ("low", "high"))
+    return low, high
