@@ -1,14 +1,14 @@
 """The claims: one part of the attack replaced at a time, transfer, and near-optimality."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from generators.paper.printed import LITE0, RESNET18
-from generators.paper.rows import ROOT, Layout, Sample
+from generators.paper.rows import ROOT, Layout, Sample, fooled_by_both, on_both
 from generators.paper.sweeps import NETWORKS
 from generators.paper.text import (
     DASH,
@@ -22,10 +22,18 @@ from generators.paper.text import (
     rate,
     short,
 )
-from generators.paper.transfer import SOURCES, WHITE_BOX, black_box_means, victim_rate
+from generators.paper.transfer import (
+    SOURCES,
+    WHITE_BOX,
+    black_box_means,
+    same_class,
+    victim_rate,
+)
 from pinprick.attacks.card import Attack
+from pinprick.metrics.paired_tests import holm, mcnemar
 from pinprick.report.docs_measured import markdown_table
 
+LEVEL = 0.05  # of significance
 VARIANTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "as printed": ("I-FGSM, box rule, tailored ReLU, q_a", lambda one: _changed(one) == ()),
     "start FGSM": ("other starts", lambda one: _changed(one) == ("fgsm",)),
@@ -52,10 +60,21 @@ def variants_table(plan: Layout) -> str:
     """The printed attack with one part replaced at a time."""
     lines = []
     for model, network in NETWORKS.items():
-        for name, sample in _variants(plan, model).items():
-            lines.append([network, name, VARIANTS[name][0], *_figures(sample)])
+        found = _variants(plan, model)
+        for name, sample in found.items():
+            shared = _beside(found["as printed"], sample)
+            lines.append([network, name, VARIANTS[name][0], *_figures(sample), *shared])
     head = ("network", "variant", "what is replaced", "fooled", "mean elements", "first success")
-    return measured_table(head, lines)
+    return measured_table((*head, "beside as printed", "n"), lines)
+
+
+def _beside(printed: Sample | None, variant: Sample | None) -> list[str]:
+    """Mean elements as printed and of a variant, on the images that both fool."""
+    if printed is None or variant is None or printed is variant:
+        return [DASH, DASH]
+    both = fooled_by_both(printed, variant)
+    first, second = map(mean_of_fooled, both)
+    return [f"{first} and {second}", str(both[0].n)]
 
 
 def _variants(plan: Layout, model: str) -> dict[str, Sample | None]:
@@ -74,19 +93,36 @@ def variants_in_short(plan: Layout) -> list[str]:
     whole = {name: one for name, one in each[network].items() if one is not None}
     if len(whole) < len(VARIANTS):
         return [f"**Start, box rule, ReLU and q_a**: {NOT_MEASURED}."]
-    starts = [one.fooled.mean() for name, one in whole.items() if name.startswith("start")]
+    printed = whole["as printed"]
+    others = {name: one for name, one in whole.items() if name.startswith("start")}
+    starts = [float(one.fooled.mean()) for one in others.values()]
 
-    def figures(name: str) -> str:
-        one = whole[name]
-        return f"{percent(float(one.fooled.mean()))} with {mean_of_fooled(one)} elements"
+    def fooled(name: str) -> str:
+        return percent(float(whole[name].fooled.mean()))
+
+    def elements(name: str) -> str:
+        mine, theirs = map(mean_of_fooled, fooled_by_both(printed, whole[name]))
+        return f"{theirs} elements, and the attack as printed {mine}"
 
     return [
-        f"**Start and box rule** ({network}): as printed the attack fools "
-        f"{figures('as printed')}. Other starts fool {percent(min(starts))} to "
-        f"{percent(max(starts))}. Clipping in place of the box rule fools {figures('clipping')}.",
-        f"**ReLU and q_a** (the same): a plain ReLU fools {figures('plain ReLU')}. "
-        f"A straight-through gradient in place of q_a fools {figures('straight-through')}.",
+        f"**The start** ({network}, n {printed.n}): as printed, with the sparsest image kept, the "
+        f"attack fools {fooled('as printed')}. Other starts fool {percent(min(starts))} to "
+        f"{percent(max(starts))}. {_different(printed, others)}",
+        f"**The box rule**: clipping fools {fooled('clipping')}. On images that both fool, it "
+        f"needs {elements('clipping')}.",
+        f"**The tailored ReLU**: a plain one fools {fooled('plain ReLU')}. On images that both "
+        f"fool, it needs {elements('plain ReLU')}.",
+        f"**q_a**: a straight-through gradient fools {fooled('straight-through')}. On images that "
+        f"both fool, it needs {elements('straight-through')}.",
     ]
+
+
+def _different(printed: Sample, others: Mapping[str, Sample]) -> str:
+    """How many starts fool significantly more or fewer images than I-FGSM."""
+    pairs = [on_both(printed, one) for one in others.values()]
+    corrected = holm([mcnemar(mine.fooled, theirs.fooled) for mine, theirs in pairs])
+    count = sum(p < LEVEL for p in corrected)
+    return f"{count} of {len(corrected)} differ significantly (McNemar's test, Holm's correction)."
 
 
 def starts_table(plan: Layout) -> str:
@@ -129,16 +165,13 @@ def over_auto(table1: Layout, claims: Layout, model: str, label: str) -> list[st
     mine = first_of(table1.find(model, "untargeted", label))
     if mine is None or best is None:
         return [NOT_MEASURED, DASH, DASH]
-    shared = np.intersect1d(mine.image[mine.fooled], best.image[best.fooled]).tolist()
-    if not shared:
+    ours, theirs = fooled_by_both(mine, best)
+    if not ours.n:
         return [DASH, DASH, "0"]
-    ours, theirs = (
-        one.on(shared).elements[np.argsort(one.on(shared).image)] for one in (mine, best)
-    )
     return [
-        f"{ours.sum() / theirs.sum():.2f}",
-        percent(float((ours <= theirs).mean())),
-        str(len(shared)),
+        f"{ours.elements.sum() / theirs.elements.sum():.2f}",
+        percent(float((ours.elements <= theirs.elements).mean())),
+        str(ours.n),
     ]
 
 
@@ -202,17 +235,32 @@ def kept_transfer(plan: Layout) -> str:
                 mine = first_of(plan.find(source, "untargeted", label))
                 rates = [_black_box(plan, source, nets, one) for one in (mine, start)]
                 known = [one for one in rates if one is not None]
-                cells = [NOT_MEASURED, DASH, DASH]
-                if len(known) == 2:
+                cells = [NOT_MEASURED, DASH, DASH, DASH]
+                if mine is not None and len(known) == 2:
                     ratio = f"{known[0] / known[1]:.2f}" if known[1] else DASH
-                    cells = [percent(known[0]), percent(known[1]), ratio]
+                    cells = [percent(known[0]), percent(known[1]), ratio, same_class(mine, start)]
                 lines.append([title, name, form, *cells])
     for source, (name, _) in WHITE_BOX.items():
         means = black_box_means(source)
         texts = [percent(one / 100) for one in means]
-        lines.append(["the paper", name, "its own", *texts, f"{means[0] / means[1]:.2f}"])
+        lines.append(["the paper", name, "its own", *texts, f"{means[0] / means[1]:.2f}", DASH])
     head = ("images", "source", "form", "fooling rate of other networks", "that of I-FGSM", "ratio")
-    return measured_table(head, lines)
+    return measured_table((*head, "same wrong class"), lines)
+
+
+def transfer_in_short(plan: Layout) -> str:
+    """Whether our form transfers as well as its own start."""
+    mine, other = (black_box_rate(plan, LITE0, label) for label in ("wifgsm", "ifgsm"))
+    sample, start = (first_of(plan.find(LITE0, "untargeted", one)) for one in ("wifgsm", "ifgsm"))
+    if mine is None or not other or sample is None:
+        return f"**Transferability** is {NOT_MEASURED}."
+    return (
+        f"**Transferability is lost.** From EfficientNet-Lite0, our form fools other networks on "
+        f"{percent(mine)} of the images, its start I-FGSM on {percent(other)}. Both reach the same "
+        f"wrong class on {same_class(sample, start)}."
+        if mine < other
+        else f"**Transferability** is kept: {percent(mine)} and {percent(other)}."
+    )
 
 
 def black_box_rate(plan: Layout, source: str, label: str) -> float | None:

@@ -1,7 +1,7 @@
 """The figures of the pages, from rows and from what the paper prints."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from generators.dot_plot import draw_dots
 from generators.paper import claims
 from generators.paper.answers import usual_start
-from generators.paper.printed import LITE0, RESNET18, TITLES, paper_value, published
+from generators.paper.printed import LITE0, RESNET18, SPARSEST, TITLES, paper_value, published
 from generators.paper.robust import ROBUST
 from generators.paper.rows import Layout, Sample, on_shared_images
 from generators.paper.sweeps import NETWORKS, RADII, all_sweeps, sweep
@@ -24,6 +24,7 @@ PANELS = {"a": ("a",), "λ": ("lam", "ce"), "τ": ("tau",)}
 STYLES = {"6/255": "-", "4/255": "--"}
 CURVES = ("pinprick", "sigma_zero", "wifgsm", "fmn", "sparse_rs", "brusle", "cw_l0")
 LINES = ("-", "--", "-.", ":", "-", "--", "-.")
+ENOUGH = 40  # images of an attack in the figure of table 1
 _RATE, _COUNT = COLOURS[0], COLOURS[1]
 
 
@@ -44,10 +45,15 @@ def q_a() -> Figure:
 def sparsity(plan: Layout) -> Figure:
     """Table 1: the paper's elements beside ours, on both sets of images."""
     places = ((RESNET18, 0, "CIFAR-10"), (LITE0, 1, "224 px, other networks"))
+    samples = [_enough(plan, model) for model, _, _ in places]
     found = {
-        label: [value for model, place, _ in places for value in _both(plan, model, label, place)]
+        label: [
+            value
+            for (_, place, _), ours in zip(places, samples, strict=True)
+            for value in _both(ours, label, place)
+        ]
         for label in TITLES
-        if not label.startswith("onepixel")
+        if label != SPARSEST and not label.startswith("onepixel")
     }
     shown = {label: values for label, values in found.items() if not np.isnan(values).all()}
     titles = [TITLES[label] for label in shown]
@@ -56,21 +62,26 @@ def sparsity(plan: Layout) -> Figure:
     for number, (axes, (_, _, title)) in enumerate(zip(panels, places, strict=True)):
         paper, ours = ([one[2 * number + side] for one in shown.values()] for side in (0, 1))
         draw_dots(axes, titles, {"the paper": paper, "ours": ours}, log=True)
-        axes.set_title(f"{title}, untargeted", fontsize=10)
+        n = max((one.n for one in samples[number].values()), default=0)
+        axes.set_title(f"{title}, untargeted, n {n}", fontsize=10)
         axes.set_xlabel("mean elements")
     handles = panels[0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside upper center", ncols=2, frameon=False)
     return figure
 
 
-def _both(plan: Layout, model: str, label: str, place: int) -> tuple[float, float]:
-    """Elements as printed, and mean elements of ours where it fools every image."""
+def _enough(plan: Layout, model: str) -> dict[str, Sample]:
+    """Attacks that fool every image and have enough of them, on those that all have."""
+    every = {label: first_of(plan.find(model, "untargeted", label)) for label in TITLES}
+    known = {label: one for label, one in every.items() if one is not None and one.n >= ENOUGH}
+    return on_shared_images({label: one for label, one in known.items() if one.fooled.all()})
+
+
+def _both(ours: Mapping[str, Sample], label: str, place: int) -> tuple[float, float]:
+    """Elements as printed, and mean elements of ours."""
     printed = paper_value(published()["table1"]["elements"], label, place)
-    sample = first_of(plan.find(model, "untargeted", label))
-    ours = math.nan
-    if sample is not None and sample.fooled.all():
-        ours = float(sample.elements.mean())
-    return float(printed) if printed.isdecimal() else math.nan, ours
+    mine = float(ours[label].elements.mean()) if label in ours else math.nan
+    return float(printed) if printed.isdecimal() else math.nan, mine
 
 
 def strength(plan: Layout) -> Figure:
@@ -161,7 +172,9 @@ def optima() -> Figure:
     }
     figure = Figure(figsize=(7.6, 2.8), dpi=130, layout="constrained")
     axes = figure.subplots()
-    draw_dots(axes, [case.replace("_", " ") for case in cases], series)
+    draw_dots(axes, [case.replace("_", " ") for case in cases], series, log=True)
+    axes.set_xticks((1, 1.1, 1.2, 1.5, 2, 3, 4))
+    axes.minorticks_off()
     axes.set_xlabel("elements over the proved fewest, on fooled images")
     handles = axes.get_legend_handles_labels()
     figure.legend(*handles, loc="outside upper center", ncols=4, frameon=False)
@@ -195,10 +208,7 @@ def _panel(plan: Layout, axes: Axes, model: str, title: str, names: Sequence[str
             counts = [
                 one.elements[one.fooled].mean() if one.fooled.any() else np.nan for _, one in points
             ]
-            if title == "a":
-                left = [float(one.seconds.mean()) for _, one in points]
-            else:
-                left = [100 * float(one.fooled.mean()) for _, one in points]
+            left = [100 * float(one.fooled.mean()) for _, one in points]
             style: dict[str, Any] = {
                 "linestyle": STYLES[eps],
                 "marker": "os"[number],
@@ -208,10 +218,11 @@ def _panel(plan: Layout, axes: Axes, model: str, title: str, names: Sequence[str
             axes.plot(values, left, color=_RATE, label=f"ε {eps}{about}", **style)
             other.plot(values, counts, color=_COUNT, **style)
     axes.set_xscale("linear" if title == "τ" else "log")
-    axes.set_ylabel("seconds per image" if title == "a" else "fooled, %", color=_RATE)
+    axes.set_ylabel("fooled, %", color=_RATE)
     other.set_ylabel("elements of fooled images", color=_COUNT)
     if title == "λ" and axes.lines:
         other.set_yscale("log")
     axes.set_xlabel(title)
     if axes.lines:
-        axes.legend(framealpha=0.8, edgecolor="none", fontsize=6)
+        below = (0.5, -0.2)
+        axes.legend(loc="upper center", bbox_to_anchor=below, ncols=2, frameon=False, fontsize=6)

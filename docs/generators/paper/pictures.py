@@ -12,14 +12,14 @@ import shutil
 import subprocess
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
-from generators.paper.printed import NETWORKS_FILE
+from generators.paper.printed import NETWORKS_FILE, published
 from generators.paper.rows import ROOT
 from generators.paper.text import DASH
 from pinprick.attacks import ATTACKS
@@ -208,18 +208,22 @@ def block(number: int) -> str:
     document = json.loads(rows_file(number).read_text(encoding="utf-8"))
     shown = f"![{picture.alt}](../images/{image_name(number)})"
     rows = document["rows"]
-    said = _effects(rows[0]) if "kinds" in rows[0] else attack_table(rows)
+    printed = published().get(f"figure{number}")
+    said = _effects(rows[0]) if "kinds" in rows[0] else attack_table(rows, printed)
     commands = "\n".join(_folded_command(command) for command in document["commands"])
     return f"{shown}\n\n{said}\n\n```\n{commands}\n```"
 
 
-def attack_table(rows: list[dict[str, Any]]) -> str:
-    """A line per attack of a comparison."""
+def attack_table(
+    rows: list[dict[str, Any]], printed: Mapping[str, Sequence[int]] | None = None
+) -> str:
+    """A line per attack of a comparison, beside the elements that the paper prints."""
     judged = rows[0]["judge"] is not None
-    columns = ("attack", "elements", "pixels", "passes", "attacked network")
+    columns = ("attack", "the paper's elements", "elements", "pixels", "passes", "attacked network")
     lines = [
         [
             ATTACKS[row["attack"]].card.title,
+            ", ".join(map(str, (printed or {}).get(row["attack"], [DASH]))),
             str(row["l0_elements"]) if row["success"] else DASH,
             str(row["l0_pixels"]) if row["success"] else DASH,
             str(row["forwards"] + row["backwards"]),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.paper.printed import TITLES, paper_value, published
+from generators.paper.printed import SPARSEST, TITLES, paper_value, published
 from generators.paper.rows import Layout, Numbers, Sample, Samples
 from generators.paper.text import (
     MISSING,
@@ -63,6 +63,8 @@ def _first(samples: Samples) -> Sample:
 
 def _lines(plan: Layout, model: str, place: int) -> Iterator[Line]:
     for label, title in TITLES.items():
+        if label == SPARSEST:  # of table 1 alone
+            continue
         printed = paper_value(published()["table2"]["fooling_rate"], label, place)
         for radius, where in _starts(label):
             yield title + radius, printed, plan.find(model, "untargeted", label, where=where)

@@ -73,9 +73,13 @@ class Sample:
         return self.keep(np.isin(self.image, images))
 
     def keep(self, mask: NDArray[np.bool_]) -> "Sample":
-        kept = np.flatnonzero(mask)
-        rows = {name: [values[i] for i in kept] for name, values in self.rows.items()}
-        return replace(self, rows=rows, **{name: getattr(self, name)[mask] for name in ARRAYS})
+        """The sample on the images of a mask."""
+        return self.take(np.flatnonzero(mask))
+
+    def take(self, places: NDArray[np.intp]) -> "Sample":
+        """The sample on the images at these places, in their order."""
+        rows = {name: [values[i] for i in places] for name, values in self.rows.items()}
+        return replace(self, rows=rows, **{name: getattr(self, name)[places] for name in ARRAYS})
 
 
 Samples = dict[int, Sample]  # by seed
@@ -206,7 +210,10 @@ def run_model(model: str, run: Product) -> str:
 def label_of(attack: Attack) -> str:
     """What a table calls an attack: settings that differ by image size alone are left out."""
     name = attack.card.name
-    return f"{name}, k {attack.k}" if name == "onepixel" else name  # type: ignore[attr-defined]
+    if name == "onepixel":
+        return f"{name}, k {attack.k}"  # type: ignore[attr-defined]
+    sparsest = name == "wifgsm_printed" and attack.keep == "sparsest"  # type: ignore[attr-defined]
+    return f"{name}, sparsest" if sparsest else name
 
 
 def join(parts: Sequence[Sample]) -> Sample:
@@ -229,6 +236,17 @@ def on_shared_images(samples: Mapping[str, Sample]) -> dict[str, Sample]:
         return {}
     images = reduce(np.intersect1d, (one.image for one in samples.values())).tolist()
     return {label: one.on(images) for label, one in samples.items()}
+
+
+def on_both(first: Sample, second: Sample) -> tuple[Sample, Sample]:
+    """Both samples on the images that both have, in the same order."""
+    _, mine, theirs = np.intersect1d(first.image, second.image, return_indices=True)
+    return first.take(mine), second.take(theirs)
+
+
+def fooled_by_both(first: Sample, second: Sample) -> tuple[Sample, Sample]:
+    """Both samples on the images that both attacks fool, in the same order."""
+    return on_both(first.keep(first.fooled), second.keep(second.fooled))
 
 
 def _key_of(cell: Cell) -> Key:

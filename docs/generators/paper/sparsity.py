@@ -30,9 +30,11 @@ SECTIONS = {  # model and goal, and the place in the paper's lists
 }
 NETWORKS = {RESNET18: "ResNet-18", LITE0: "EfficientNet-Lite0 (the paper: VGG-16)"}
 HEAD = (
-    *("attack", "the paper", "ours", "fooled", "median", "share", "pixels", "passes"),
-    "over seeds",
+    *("attack", "the paper", "ours", "fooled", "median", "share", "pixels", "share of pixels"),
+    *("passes", "over seeds"),
 )
+CHANNELS = 3  # elements per pixel
+ELEMENTS = {RESNET18: 3 * 32 * 32, LITE0: 3 * 224 * 224}  # of an image
 NO_TARGET = ("sparsefool",)  # attacks without a targeted form
 
 
@@ -93,16 +95,20 @@ def differences() -> str:
 def _needed(samples: Samples) -> list[str]:
     sample = first_of(samples)
     if sample is None:
-        return [NOT_MEASURED, *[DASH] * 6]
-    share = DASH
+        return [NOT_MEASURED, *[DASH] * 7]
+    shares = [DASH, DASH]
     if sample.fooled.any():
-        share = percent(float(sample.elements[sample.fooled].mean()) / sample.total)
+        elements, pixels = (
+            float(needed[sample.fooled].mean()) for needed in (sample.elements, sample.pixels)
+        )
+        shares = _shares(elements, pixels, sample.total)
     return [
         mean_with_interval(sample.elements),
         fooling_rate(sample),
         median(sample.elements),
-        share,
+        shares[0],
         mean_with_interval(sample.pixels),
+        shares[1],
         short(float(sample.passes.mean())),
         over_seeds(samples),
     ]
@@ -124,9 +130,16 @@ def single_pass(model: str, goal: str) -> Mapping[str, Any] | None:
 def _generator(model: str, goal: str) -> list[str]:
     one = single_pass(model, goal)
     if one is None:
-        return [NOT_MEASURED, *[DASH] * 6]
+        return [NOT_MEASURED, *[DASH] * 7]
     fooled = rate(round(one["fooling_rate"] * one["images"]), one["images"])
-    return [short(one["elements"]), fooled, DASH, DASH, short(one["pixels"]), "2", DASH]
+    elements, pixels = one["elements"], one["pixels"]
+    shares = _shares(elements, pixels, ELEMENTS[model])
+    return [short(elements), fooled, DASH, shares[0], short(pixels), shares[1], "2", DASH]
+
+
+def _shares(elements: float, pixels: float, total: int) -> list[str]:
+    """Of all elements and of all pixels."""
+    return [percent(elements / total), percent(CHANNELS * pixels / total)]
 
 
 def own_settings(plan: Layout) -> str:

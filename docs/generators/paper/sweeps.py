@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from generators.paper.printed import LITE0, RESNET18, RESNET20
-from generators.paper.rows import Layout, Sample
+from generators.paper.rows import Layout, Sample, fooled_by_both
 from generators.paper.text import DASH, NOT_MEASURED, mean_of_fooled, measured_table, percent
 
 NETWORKS = {
@@ -16,6 +16,7 @@ NETWORKS = {
 }
 RADII = {"6/255": 6 / 255, "4/255": 4 / 255}
 _TAU, _A, _SCALE, _PRODUCT = 0.30, 0.1, 1e5, 100.0  # the printed values; CE: lam * loss_scale
+FEWEST = 10  # images that an end of a sweep must fool, so that its mean says something
 _LAM = {LITE0: 1e-3, RESNET18: 1e-2, RESNET20: 1e-2}
 Point = tuple[float, Sample]
 
@@ -79,7 +80,7 @@ def _line(points: Sequence[Point]) -> list[str]:
         return [NOT_MEASURED, DASH, DASH, DASH]
     fooling = [number for number, (_, one) in enumerate(points) if one.fooled.any()]
     shown = points[max(0, fooling[0] - 1) : fooling[-1] + 2] if fooling else points
-    shown = shown if len(shown) <= 10 else shown[::4]
+    shown = shown if len(shown) <= 10 else shown[::4]  # the page says so
     values, samples = zip(*shown, strict=True)
     return [
         ", ".join(f"{value:g}" for value in values),
@@ -97,7 +98,7 @@ def direction(plan: Layout) -> str:
             for name in ("lam", "ce"):
                 points = sweep(plan, model, radius, name)
                 lines.append([network, eps, SWEEPS[name], *_trend(points)])
-    head = ("network", "ε", "convention", "λ", "fooled", "mean elements", "as stated")
+    head = ("network", "ε", "convention", "λ", "fooled", "mean elements", "n", "as stated")
     return measured_table(head, lines)
 
 
@@ -115,34 +116,64 @@ def stated_by(plan: Layout) -> list[str]:
     return [title for title, stated in found.items() if stated and all(stated)]
 
 
+def holds(plan: Layout, name: str) -> str:
+    """Whether the extremes of a sweep differ as the paper says, in a sentence.
+
+    A smaller a should need fewer elements and more passes to the first success. A larger tau should
+    need fewer elements and fool fewer images.
+    """
+    found = [
+        pair
+        for model in all_sweeps(plan)
+        for radius in RADII.values()
+        if (pair := _ends(sweep(plan, model, radius, name))) is not None
+    ]
+    if not found:
+        return f"That is {NOT_MEASURED}."
+    sparser = rarer = 0
+    for (_, low), (_, high) in found:
+        before, after = fooled_by_both(*((high, low) if name == "a" else (low, high)))
+        sparser += bool(after.elements.sum() < before.elements.sum())
+        later = float(np.median(after.first)) > float(np.median(before.first))
+        rarer += later if name == "a" else _rate(high) < _rate(low)
+    second = "takes more passes" if name == "a" else "fools fewer images"
+    return (
+        f"Of {len(found)} sweeps here, it is sparser in {sparser} and {second} in {rarer}, between "
+        f"the ends that fool at least {FEWEST} images."
+    )
+
+
 def _trend(points: Sequence[Point]) -> list[str]:
     if not points:
-        return [NOT_MEASURED, DASH, DASH, DASH]
+        return [NOT_MEASURED, DASH, DASH, DASH, DASH]
     ends = _ends(points)
     if ends is None:
-        return [f"{points[0][0]:g} to {points[-1][0]:g}", "0 %", DASH, "nothing is fooled"]
+        values = f"{points[0][0]:g} to {points[-1][0]:g}"
+        return [values, DASH, DASH, DASH, "too few are fooled"]
     (low, first), (high, last) = ends
+    both = fooled_by_both(first, last)
     return [
         f"{low:g} to {high:g}",
         f"{percent(_rate(first))} to {percent(_rate(last))}",
-        f"{mean_of_fooled(first)} to {mean_of_fooled(last)}",
+        " to ".join(map(mean_of_fooled, both)),
+        str(both[0].n),
         "yes" if _as_stated(points) else "no",
     ]
 
 
 def _as_stated(points: Sequence[Point]) -> bool:
-    """Whether a larger value fools fewer images with fewer elements, among those that fool some."""
+    """Whether a larger value fools fewer images, with fewer elements where both ends fool."""
     ends = _ends(points)
     if ends is None:
         return False
     (_, first), (_, last) = ends
-    means = [one.elements[one.fooled].mean() for one in (first, last)]
-    return _rate(last) < _rate(first) and bool(means[1] < means[0])
+    before, after = (one.elements.sum() for one in fooled_by_both(first, last))
+    return _rate(last) < _rate(first) and bool(after < before)
 
 
 def _ends(points: Sequence[Point]) -> tuple[Point, Point] | None:
-    """The smallest and the largest value that fool an image."""
-    fooling = [point for point in points if point[1].fooled.any()]
+    """The smallest and the largest value that fool enough images."""
+    fooling = [point for point in points if point[1].fooled.sum() >= FEWEST]
     return (fooling[0], fooling[-1]) if fooling else None
 
 

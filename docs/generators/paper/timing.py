@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from generators.paper.printed import LITE0, NETWORKS_FILE, RESNET18, TITLES, published
-from generators.paper.rows import Layout, Sample
+from generators.paper.rows import Layout, Sample, on_both
 from generators.paper.text import DASH, NOT_MEASURED, first_of, fooling_rate, short
 from pinprick.bench.plan import Product
 from pinprick.metrics.speedups import mean_of_ratios, ratio_of_sums
@@ -78,14 +78,18 @@ def _speedups(theirs: Sample, ours: Sample | None) -> list[str]:
     """Passes over those of wifgsm, averaged both ways, and the ratio in time."""
     if ours is None or theirs is ours:
         return [DASH, DASH, DASH]
-    both = np.intersect1d(theirs.image, ours.image)
-    base, cost = theirs.on(both.tolist()).passes, ours.on(both.tolist()).passes
-    seconds = float(theirs.seconds.mean() / ours.seconds.mean())
+    their, mine = on_both(theirs, ours)
     return [
-        f"{mean_of_ratios(base, cost):.3g}",
-        f"{ratio_of_sums(base, cost):.3g}",
-        f"{seconds:.3g}",
+        f"{mean_of_ratios(their.passes, mine.passes):.3g}",
+        f"{ratio_of_sums(their.passes, mine.passes):.3g}",
+        f"{_in_time(theirs, ours):.3g}",
     ]
+
+
+def _in_time(theirs: Sample, ours: Sample) -> float:
+    """Seconds over those of our form, on the images that both have."""
+    their, mine = on_both(theirs, ours)
+    return float(their.seconds.mean() / mine.seconds.mean())
 
 
 def in_short(plan: Layout) -> str:
@@ -98,17 +102,17 @@ def in_short(plan: Layout) -> str:
             for label in published()["table4"]["seconds"]
             if label not in ("wifgsm", "ifgsm")
         ]
-        known = [float(one.seconds.mean()) for one in others if one is not None]
+        known = [one for one in others if one is not None]
         if ours is not None and known:
-            ratios = [one / float(ours.seconds.mean()) for one in known]
-            found[title + _where(plan, model)] = ratios
+            found[title + _where(plan, model)] = [_in_time(one, ours) for one in known]
     if not found:
         return f"**Time** is {NOT_MEASURED} here."
     lines = [
-        f"{title}: {len(ratios)} attacks take {min(ratios):.3g} to {max(ratios):.3g} times as long"
+        f"{len(ratios)} attacks take {min(ratios):.3g} to {max(ratios):.3g} times as long as our "
+        f"form ({title})."
         for title, ratios in found.items()
     ]
-    return f"**Time** over that of our form. {'. '.join(lines)}."
+    return f"**Time.** {' '.join(lines)}"
 
 
 def paper_seconds() -> str:
