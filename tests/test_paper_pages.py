@@ -89,6 +89,12 @@ def test_seeds_are_compared_on_the_images_that_all_have() -> None:
     assert text.over_seeds({0: samples[0]}) == text.DASH
 
 
+def test_the_rate_over_seeds_counts_failures() -> None:
+    samples = {0: sample([0, 1], [5.0, 30.0]), 1: sample([1, 0], [20.0, math.inf])}
+    assert text.over_seeds(samples, within=24) == "50.0 ± 0, 2 seeds, n 2"
+    assert text.over_seeds(samples, within=40) == "75.0 ± 35.4, 2 seeds, n 2"
+
+
 def test_victims_count_over_images_that_both_networks_get_right() -> None:
     judged = sample(
         [0, 1, 2],

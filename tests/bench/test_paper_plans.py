@@ -66,7 +66,7 @@ def test_attacks_of_a_table_keep_to_2000_passes_except_for_papers_own_settings(n
         assert not own or (name == "table1" and "[0:50]" in one.data[0])
 
 
-@pytest.mark.parametrize("name", ["table1", "imagenet_sparsity", "imagenet_fast_at"])
+@pytest.mark.parametrize("name", ["table1", "table2", "imagenet_sparsity", "imagenet_fast_at"])
 def test_random_attacks_have_five_seeds(name: str) -> None:
     products = plan(name).products
     seeds: dict[tuple[str, str], set[int]] = {}

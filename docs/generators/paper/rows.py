@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ ARRAYS = ("image", "elements", "pixels", "passes", "first", "seconds", "survives
 
 Numbers = NDArray[np.float64]
 Key = tuple[object, ...]
+Label = TypeVar("Label", str, int)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +231,7 @@ def join(parts: Sequence[Sample]) -> Sample:
     return joined.keep(first)
 
 
-def on_shared_images(samples: Mapping[str, Sample]) -> dict[str, Sample]:
+def on_shared_images(samples: Mapping[Label, Sample]) -> dict[Label, Sample]:
     """The samples on the images that all of them have, so that they can be compared."""
     if not samples:
         return {}

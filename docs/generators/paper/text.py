@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from generators.paper.rows import Numbers, Sample, Samples
+from generators.paper.rows import Numbers, Sample, Samples, on_shared_images
 from pinprick.metrics.bootstrap import bootstrap_intervals
 from pinprick.metrics.needed import mean_over_fooled
 from pinprick.metrics.over_seeds import mean_and_deviation
@@ -35,9 +35,12 @@ def rate_alone(count: int, n: int) -> str:
     return f"{percent(count / n)} ({100 * low:.0f}{DASH}{100 * high:.0f})"
 
 
-def mean_of_fooled(sample: Sample) -> str:
-    """Mean elements of the images that are fooled; a dash if none is."""
-    return short(float(sample.elements[sample.fooled].mean())) if sample.fooled.any() else DASH
+def mean_of_fooled(sample: Sample, *, share: bool = False) -> str:
+    """Mean elements of the images that are fooled, or their share of all; a dash if none is."""
+    if not sample.fooled.any():
+        return DASH
+    mean = float(sample.elements[sample.fooled].mean())
+    return percent(mean / sample.total) if share else short(mean)
 
 
 def fooling_rate(sample: Sample) -> str:
@@ -69,17 +72,24 @@ def median(needed: Numbers) -> str:
     return short(value) if np.isfinite(value) else "∞"
 
 
-def over_seeds(samples: Samples) -> str:
-    """Mean and deviation over seeds of the mean elements, on the images that all seeds have."""
+def over_seeds(samples: Samples, within: int | None = None) -> str:
+    """Mean and deviation over seeds of the mean elements, on the images that all seeds have.
+
+    With ``within``, of the fooling rate in % with at most so many elements.
+    """
     if len(samples) < 2:
         return DASH
-    images = set.intersection(*(set(one.image.tolist()) for one in samples.values()))
-    parts = [one.on(sorted(images)) for one in samples.values()]
-    if not images or not all(part.fooled.any() for part in parts):
+    parts = list(on_shared_images(samples).values())
+    if not parts[0].n or (within is None and not all(part.fooled.any() for part in parts)):
         return DASH
-    means = [float(mean_over_fooled(part.elements)[0]) for part in parts]
-    mean, deviation = mean_and_deviation(means)
-    return f"{short(mean)} ± {short(deviation)}, {len(parts)} seeds, n {len(images)}"
+    values = [
+        float(mean_over_fooled(part.elements)[0])
+        if within is None
+        else 100 * float((part.elements <= within).mean())
+        for part in parts
+    ]
+    mean, deviation = mean_and_deviation(values)
+    return f"{short(mean)} ± {short(deviation)}, {len(parts)} seeds, n {parts[0].n}"
 
 
 def short(value: float) -> str:

@@ -6,7 +6,14 @@ import numpy as np
 
 from generators.paper.printed import LITE0, NETWORKS_FILE, RESNET18, TITLES, published
 from generators.paper.rows import Layout, Sample
-from generators.paper.text import DASH, first_of, mean_with_interval, percent, rate
+from generators.paper.text import (
+    DASH,
+    first_of,
+    mean_of_fooled,
+    mean_with_interval,
+    rate,
+    rate_alone,
+)
 from pinprick.report.docs_measured import markdown_table
 
 SOURCES = {  # of table 3
@@ -44,7 +51,7 @@ def table3(plan: Layout) -> str:
 def _head(source: str, nets: Mapping[str, str]) -> list[str]:
     members = source.removeprefix("ensemble:").split("+")
     columns = [f"{name}*" if net in members else name for net, name in nets.items()]
-    return ["attack", "elements", *columns, "same class"]
+    return ["attack", "elements", "share", "pixels", *columns, "same class"]
 
 
 def _ensemble(plan: Layout, nets: Mapping[str, str]) -> dict[str, str]:
@@ -63,14 +70,16 @@ def _transfer(plan: Layout, source: str, nets: Mapping[str, str]) -> Iterator[Se
         sample = first_of(plan.find(source, "untargeted", label))
         if sample is not None:
             rates = [_judged(plan, sample, source, net) for net in nets]
-            yield [title, mean_with_interval(sample.elements), *rates, same_class(sample, start)]
+            counts = mean_with_interval(sample.elements), mean_of_fooled(sample, share=True)
+            pixels = mean_with_interval(sample.pixels)
+            yield [title, *counts, pixels, *rates, same_class(sample, start)]
 
 
 def _judged(plan: Layout, sample: Sample, source: str, net: str) -> str:
     """Fooling rate of a victim over images that both get right; rounded to 8 bits in brackets."""
     if net == source:
         plain, rounded = int(sample.fooled.sum()), int(sample.survives.sum())
-        return f"{percent(plain / sample.n)} [{100 * rounded / sample.n:.3g}], n {sample.n}"
+        return _both_rates(plain, rounded, sample.n)
     one = next(one for one in plan.plan.products if source in one.models and one.victims)
     order = [victim for victim in one.victims if victim != source]
     given = len(sample.rows["victims"][0]) if sample.n else 0
@@ -78,7 +87,12 @@ def _judged(plan: Layout, sample: Sample, source: str, net: str) -> str:
         return DASH  # a small run has other victims
     fooled, both = victim_rate(sample, order.index(net))
     rounded, _ = victim_rate(sample, order.index(f"rounded:{net}"))
-    return f"{percent(fooled / both)} [{100 * rounded / both:.3g}], n {both}" if both else DASH
+    return _both_rates(fooled, rounded, both) if both else DASH
+
+
+def _both_rates(plain: int, rounded: int, n: int) -> str:
+    """A rate with its interval, and that after rounding in brackets."""
+    return f"{rate_alone(plain, n)} [{100 * rounded / n:.3g}], n {n}"
 
 
 def victim_rate(sample: Sample, place: int) -> tuple[int, int]:
