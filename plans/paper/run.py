@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from known_rows import take_over, without_measured
+from known_rows import take_over, without_measured, without_victims
 from needs import PLANS, prepare, steps
 from smaller import reduce_plan, reduce_to_cpu
 
@@ -136,6 +136,7 @@ def measure(options: argparse.Namespace) -> None:
         every = [one for plan in loaded.values() for one in cells_of(plan, cache, options.where)]
         others = [ROOT / one for one in OTHERS]
         print(f"{take_over(every, store, others, cache)} cells from other stores")
+        print(f"{without_victims(every, store)} cells from the same attacks with victims")
     plans = {
         name: cells_of(plan, cache, options.where, options.images) for name, plan in loaded.items()
     }

@@ -84,7 +84,8 @@ Samples = dict[int, Sample]  # by seed
 class Rows:
     """The finished cells of a store, by what decides them.
 
-    Of an image that has rows of a GPU and of a CPU, those of the GPU count.
+    Of an image that has rows of a GPU and of a CPU, those of the GPU count. Of two cells of one
+    device, the one with more images counts, as it does where it has victims.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -96,7 +97,7 @@ class Rows:
         found: dict[Key, list[str]] = {}
         if self.folder.is_dir():
             cells = Store(self.folder).cells()
-            for key in sorted(cells, key=lambda key: cells[key][0].device != "cuda"):
+            for key in sorted(cells, key=lambda key: _order(cells[key][0])):
                 found.setdefault(_key_of(cells[key][0]), []).append(key)
         return found
 
@@ -229,6 +230,10 @@ def on_shared_images(samples: Mapping[str, Sample]) -> dict[str, Sample]:
         return {}
     images = reduce(np.intersect1d, (one.image for one in samples.values())).tolist()
     return {label: one.on(images) for label, one in samples.items()}
+
+
+def _order(cell: Cell) -> tuple[bool, int]:
+    return cell.device != "cuda", -len(cell)
 
 
 def _key_of(cell: Cell) -> Key:
