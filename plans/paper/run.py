@@ -1,14 +1,16 @@
 """Measure the paper again: get what is needed, estimate the time, run the plans, make the pages.
 
     ./scripts/paper                     everything, on a machine with a GPU
-    ./scripts/paper table1 claims       some of the plans
+    ./scripts/paper table1 optimum      some of the plans and last steps
     ./scripts/paper --list              what is missing, what is finished; nothing runs
-    ./scripts/paper --small             all of it on a small scale, on a CPU, in a few minutes
+    ./scripts/paper --small             the plans on a small scale, on two CPU cores, in a minute
     ./scripts/paper --images 25         the first 25 images of each subset, on a CPU; the pages show
                                         what has no rows of a GPU yet
 
-It can be stopped at any moment. The same command goes on: files that are there are not made again,
-and neither are finished cells. Cells that another store of the repository has are copied from it.
+The last steps come after the plans: figures of photographs, proved optima, explanations. A plan
+brings those of its page. It can be stopped at any moment. The same command goes on: files that are
+there are not made again, and neither are finished cells. Cells that another store of the repository
+has are copied from it.
 """
 
 import argparse
@@ -19,8 +21,9 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from known_rows import take_over, without_measured
-from needs import PLANS, prepare, steps
+from known_rows import take_over, without_measured, without_victims
+from last_steps import last_steps
+from needs import EXPLANATIONS, LAST, PLANS, Step, prepare, steps
 from smaller import reduce_plan, reduce_to_cpu
 
 from pinprick.bench.cache import Cache
@@ -40,6 +43,10 @@ from pinprick.jobs.progress import time_in_words
 ROOT = Path(__file__).parents[2]
 ALONE = {"table4"}  # measures time, so no other cell runs beside its own
 OTHERS = ("results/leaderboard", "results/wifgsm/store")  # stores whose cells are taken over
+LEFT_OUT = (
+    "--small, --images and --where run cells of plans and make the pages. They leave out the last "
+    f"steps: {', '.join(LAST)}. --images leaves out trainings, too, and --small needs none."
+)
 
 
 def load_plan(name: str, cache: Cache, *, small: bool) -> Plan | None:
@@ -84,9 +91,10 @@ def words(cells: Sequence[Cell], cache: Cache, workers: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="scripts/paper", description=(__doc__ or "").split("\n")[0]
+        prog="scripts/paper", description=(__doc__ or "").split("\n")[0], epilog=LEFT_OUT
     )
-    parser.add_argument("plans", nargs="*", metavar="PLAN", help=f"some of {', '.join(PLANS)}")
+    known = ", ".join((*PLANS, *LAST))
+    parser.add_argument("plans", nargs="*", metavar="PLAN", help=f"some of {known}")
     parser.add_argument("--small", action="store_true", help="on a small scale, on a CPU")
     parser.add_argument(
         "--images", type=int, metavar="N", help="the first N of each subset, on a CPU"
@@ -98,9 +106,12 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="the folder of finished cells")
     parser.add_argument("--workers", type=int, help="cells at a time; 14 on a GPU")
     options = parser.parse_args()
-    unknown = sorted(set(options.plans) - set(PLANS))
+    unknown = sorted({*options.plans} - {*PLANS, *LAST})
     if unknown:
-        parser.error(f"there is no plan {unknown[0]}; the plans are {', '.join(PLANS)}")
+        parser.error(f"there is no plan {unknown[0]}; there are {known}")
+    last = sorted({*options.plans} & {*LAST})
+    if last and only_cells(options):
+        parser.error(f"{last[0]} is a last step, and not for --small, --images or --where")
     if options.images is not None and (options.small or options.images < 1):
         parser.error("--images takes a number from 1 on, and is not for --small")
     try:
@@ -109,18 +120,29 @@ def main() -> None:
         parser.exit(2, f"paper: {error}\n")
 
 
+def only_cells(options: argparse.Namespace) -> bool:
+    """Whether the run is of a part of the cells, and has no last steps."""
+    return bool(options.small or options.images is not None or options.where)
+
+
+def show_missing(missing: Sequence[Step]) -> None:
+    for step in missing:
+        took = f"  (about {time_in_words(step.seconds)} on an H200)" if step.seconds else ""
+        print(f"missing: {step.command}{took}")
+
+
 def measure(options: argparse.Namespace) -> None:
     chosen = [name for name in PLANS if name in (options.plans or PLANS)]
+    last = [] if only_cells(options) else last_steps(options.plans or LAST)
     default = "pinprick-out/paper/store" if options.small else "results/paper"
     store, cache = Store(options.store or default), Cache()
     if not options.small:
-        needed = [step for step in steps() if set(step.plans) & set(chosen)]
+        wanted = {*chosen, *(step.name for step in last)}
+        needed = [step for step in steps() if set(step.plans) & wanted]
         missing = [step for step in needed if not step.done()]
         if options.images is not None:  # a training takes a GPU
             missing = [step for step in missing if not step.seconds]
-        for step in missing:
-            took = f"  ({time_in_words(step.seconds)} on an H200)" if step.seconds else ""
-            print(f"missing: {step.command}{took}")
+        show_missing(missing)
         if not Path("nips2017/images.csv").is_file():
             print(
                 "missing: nips2017/images.csv and nips2017/images, the list and photographs of the "
@@ -136,6 +158,7 @@ def measure(options: argparse.Namespace) -> None:
         every = [one for plan in loaded.values() for one in cells_of(plan, cache, options.where)]
         others = [ROOT / one for one in OTHERS]
         print(f"{take_over(every, store, others, cache)} cells from other stores")
+        print(f"{without_victims(every, store)} cells from the same attacks with victims")
     plans = {
         name: cells_of(plan, cache, options.where, options.images) for name, plan in loaded.items()
     }
@@ -143,9 +166,17 @@ def measure(options: argparse.Namespace) -> None:
     if options.images is not None:
         left = {name: without_measured(cells, store) for name, cells in left.items()}
     workers = options.workers or (14 if not options.small and options.images is None else 2)
+    print("times are of passes alone; start-up, work between passes, pages and figures take more")
     for name, cells in left.items():
         time = words(cells, cache, 1 if name in ALONE else workers)
         print(f"{name}: {len(plans[name]) - len(cells)} cells finished; {time}")
+    for name in dict.fromkeys(step.name for step in last):
+        done = [step.done() for step in last if step.name == name]
+        print(f"{name}: {sum(done)} of {len(done)} finished")
+    left_last = [step for step in last if not step.done()]
+    show_missing(left_last)
+    if only_cells(options):
+        print(f"left out: {', '.join(LAST)}")
     if options.list:
         return
     for name, cells in left.items():
@@ -154,13 +185,15 @@ def measure(options: argparse.Namespace) -> None:
         work, bar = partial(run_cell, loaded=cache), Console(quiet=False)
         count = None if alone else workers
         print(run_cells(cells, store, work, engine=engine, workers=count, progress=bar))
-    make_pages(options, store)
+    prepare(left_last)
+    make_pages(options, store, explained=any(step.name == EXPLANATIONS for step in left_last))
 
 
-def make_pages(options: argparse.Namespace, store: Store) -> None:
+def make_pages(options: argparse.Namespace, store: Store, *, explained: bool = False) -> None:
     """Pages and figures: those of the repository, or small ones beside the small store."""
     if not options.small:
-        command = [sys.executable, str(ROOT / "docs" / "make.py"), "measured", "paper"]
+        names = ["measured", "paper", *(["interpretation"] if explained else [])]
+        command = [sys.executable, str(ROOT / "docs" / "make.py"), *names]
         subprocess.run(command, check=True)
         return
     sys.path.insert(0, str(ROOT / "docs"))

@@ -1,5 +1,6 @@
 """The plans of the paper's tables, and the networks and variants of attacks that they name."""
 
+import hashlib
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from pinprick.attacks.build import build, describe
 from pinprick.attacks.card import Attack
 from pinprick.bench.plan import Plan
 from pinprick.bench.plan_file import read_plan
+from pinprick.bench.store import Store
 from pinprick.errors import BadInput
 from pinprick.own_code import import_own
 
@@ -247,6 +249,31 @@ def test_weights_without_a_place_are_seen(keras: dict[str, Any]) -> None:
     convert = import_own("plans/paper/convert_resnet50.py", "it").convert
     with pytest.raises(AssertionError, match="without a place"):
         convert(keras | {"conv9/kernel": keras["conv1/kernel"]})
+
+
+def test_other_weights_than_those_of_the_package_are_refused(keras: dict[str, Any]) -> None:
+    networks = import_own("plans/paper/networks.py", "a network")
+    state = import_own("plans/paper/convert_resnet50.py", "a conversion").convert(keras)
+    with pytest.raises(BadInput, match=f"not {networks.RESNET50_SHA256}; to make them again"):
+        networks.checked_resnet50(state)
+    with pytest.raises(BadInput, match="SHA-256"):
+        networks.checked_resnet50({"conv1.weight": state["conv1.weight"]})
+
+
+def test_page_and_rows_are_of_the_converted_weights() -> None:
+    """What a cell has of a network is a hash of its weights, mean and std."""
+    networks = import_own("plans/paper/networks.py", "a network")
+    page = (ROOT / "docs/results/paper_table3.md").read_text(encoding="utf-8")
+    assert f"\n{networks.RESNET50_SHA256}\n" in page
+    mean, std = tuple(value / 255 for value in networks._MEAN), (1 / 255,) * 3
+    text = f"{networks.RESNET50_SHA256} {mean} {std}"
+    victims = {
+        victim
+        for cell, _ in Store(ROOT / "results/paper").cells().values()
+        for victim in cell.victims
+    }
+    weights = hashlib.sha256(text.encode()).hexdigest()
+    assert ("plans/paper/networks.py:imagenet_resnet50", weights) in victims
 
 
 def test_settings_of_variants_are_plain_data() -> None:

@@ -220,7 +220,7 @@ def _panel(plan: Layout, axes: Axes, model: str, title: str, names: Sequence[str
     axes.set_xscale("linear" if title == "τ" else "log")
     axes.set_ylabel("fooled, %", color=_RATE)
     other.set_ylabel("elements of fooled images", color=_COUNT)
-    if title == "λ" and axes.lines:
+    if title == "λ" and any(np.isfinite(line.get_ydata()).any() for line in other.lines):
         other.set_yscale("log")
     axes.set_xlabel(title)
     if axes.lines:

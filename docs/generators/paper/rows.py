@@ -89,7 +89,8 @@ Samples = dict[int, Sample]  # by seed
 class Rows:
     """The finished cells of a store, by what decides them.
 
-    Of an image that has rows of a GPU and of a CPU, those of the GPU count.
+    Of an image that has rows of a GPU and of a CPU, those of the GPU count. Of two cells of one
+    device, the one with more images counts, as it does where it has victims.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -101,7 +102,7 @@ class Rows:
         found: dict[Key, list[str]] = {}
         if self.folder.is_dir():
             cells = Store(self.folder).cells()
-            for key in sorted(cells, key=lambda key: cells[key][0].device != "cuda"):
+            for key in sorted(cells, key=lambda key: _order(cells[key][0])):
                 found.setdefault(_key_of(cells[key][0]), []).append(key)
         return found
 
@@ -248,6 +249,10 @@ def on_both(first: Sample, second: Sample) -> tuple[Sample, Sample]:
 def fooled_by_both(first: Sample, second: Sample) -> tuple[Sample, Sample]:
     """Both samples on the images that both attacks fool, in the same order."""
     return on_both(first.keep(first.fooled), second.keep(second.fooled))
+
+
+def _order(cell: Cell) -> tuple[bool, int]:
+    return cell.device != "cuda", -len(cell)
 
 
 def _key_of(cell: Cell) -> Key:

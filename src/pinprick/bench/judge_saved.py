@@ -4,8 +4,9 @@ An attack does not depend on who judges its images. Where its rows are stored wi
 perturbation, only the victims are queried.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -62,9 +63,15 @@ def judge_saved(
         "victims": classes(adv),
         "victims_clean": classes(given.images),
     }
+    judges = origin.device if here.device == "cuda" else "cpu"
+    device = f"{origin.device}, victims on {judges}"
+    return with_columns(table, changed), replace(origin, device=device)
+
+
+def with_columns(table: "pa.Table", changed: Mapping[str, Sequence[Any]]) -> "pa.Table":
+    """The table with other values in these columns."""
     for name, values in changed.items():
         field = table.schema.field(name)
         column = needed("pyarrow").array(values, field.type)
         table = table.set_column(table.schema.get_field_index(name), field, column)
-    judges = origin.device if here.device == "cuda" else "cpu"
-    return table, replace(origin, device=f"{origin.device}, victims on {judges}")
+    return table
