@@ -42,7 +42,7 @@ def run_cell(cell: Cell, loaded: Cache | None = None) -> "tuple[pa.Table, Origin
     """The rows of a cell, and where they come from.
 
     An attack or model that fails gives error rows. ``BadInput`` where the cell cannot be run here:
-    another revision of the attack, other weights or other images.
+    no GPU, another revision of the attack, other weights or other images.
 
     Args:
         cell: The cell.

@@ -16,7 +16,7 @@ from pinprick.bench.engines.claims import Claims, in_share
 from pinprick.bench.engines.here import Here
 from pinprick.bench.engines.processes import Processes
 from pinprick.bench.engines.ray import RayWorkers
-from pinprick.bench.engines.workers import Died, Done, Raised, Share, Work, Workers
+from pinprick.bench.engines.workers import Done, Outcome, Raised, Refused, Share, Work, Workers
 from pinprick.bench.store import Store
 from pinprick.errors import BadInput, MissingExtra, Stopped, UnknownName
 from pinprick.jobs.progress import CellCount, Progress, ShowCells
@@ -150,7 +150,8 @@ class _Run:
                     self._running[cell] = workers.start(cell, avoid=avoid)
             self._tell(elsewhere)
             if self._running:
-                for outcome in workers.wait(_WAIT):
+                ended = workers.wait(_WAIT)
+                for outcome in sorted(ended, key=_is_refused):  # finished rows are written first
                     queue.extend(self._end(outcome))
             elif elsewhere:
                 time.sleep(_WAIT)
@@ -162,14 +163,19 @@ class _Run:
             return False
         return not (self._retry_errors and self._store.failed(cell))
 
-    def _end(self, outcome: Done | Raised | Died) -> list[Cell]:
-        """Write what came of a cell; returns the cell if it is to be run again."""
+    def _end(self, outcome: Outcome) -> list[Cell]:
+        """Write what came of a cell; returns the cell if it is to be run again.
+
+        ``BadInput`` where the cell cannot be run here. Its rows would say nothing of the attack.
+        """
         cell = outcome.cell
         where = self._running.pop(cell)
         if isinstance(outcome, Done):
             self._write(outcome)
         elif isinstance(outcome, Raised):
             self._write_error(cell, outcome.error, outcome.seconds)
+        elif isinstance(outcome, Refused):
+            raise BadInput(f"{cell.title} cannot be run here: {outcome.reason}")
         else:
             self._deaths[cell] += 1
             self._died_at[cell] = where
@@ -207,3 +213,7 @@ class _Run:
                 running=tuple(running),
             )
         )
+
+
+def _is_refused(outcome: Outcome) -> bool:
+    return isinstance(outcome, Refused)
