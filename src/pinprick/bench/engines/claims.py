@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pinprick.errors import BadInput
-from pinprick.files import open_folder
+from pinprick.files import open_folder, writing
 
 _TOUCHED = 10.0  # seconds between two signs of life
 _DEAD = 60.0  # seconds without one, after which a run counts as dead
@@ -58,7 +58,7 @@ class Claims:
 
     def __enter__(self) -> "Claims":
         open_folder(self._folder)
-        (self._folder / self._run).touch()
+        self._touch()
         for file in self._folder.iterdir():
             if file.suffix == ".run":
                 if not self._lives(file.name):
@@ -99,11 +99,17 @@ class Claims:
         return f"process {process} on {host}" if host else ""
 
     def _make(self, key: str) -> bool:
-        try:
-            with (self._folder / key).open("x") as file:
-                file.write(self._run)
-        except FileExistsError:
-            return False
+        claim = self._folder / key
+        with writing(claim):
+            try:
+                claim.touch(exist_ok=False)
+            except FileExistsError:
+                return False
+            try:
+                claim.write_text(self._run)
+            except OSError:
+                claim.unlink(missing_ok=True)
+                raise
         return True
 
     def _claim(self, key: str) -> str:
@@ -124,13 +130,19 @@ class Claims:
 
     def _is_recent(self, name: str) -> bool:
         """Whether a file was touched lately, by the clock of the file server."""
-        mine = self._folder / self._run
+        self._touch()
         try:
-            mine.touch()
-            age = mine.stat().st_mtime - (self._folder / name).stat().st_mtime
+            now = (self._folder / self._run).stat().st_mtime
+            age = now - (self._folder / name).stat().st_mtime
         except FileNotFoundError:
             return False
         return age < self._dead
+
+    def _touch(self) -> None:
+        """Say that this run lives; makes its file if it is missing."""
+        file = self._folder / self._run
+        with writing(file):
+            file.touch()
 
     def _live(self) -> None:
         while not self._ended.wait(self._touched):
