@@ -94,26 +94,25 @@ class Claims:
         (self._folder / key).unlink(missing_ok=True)
 
     def owner(self, key: str) -> str:
-        """Host and process that work on a cell, for people; empty if there is none."""
+        """Host and process that work on a cell, as far as its claim says, for people."""
         host, _, process = self._claim(key).removesuffix(".run").rpartition(".")[0].rpartition(".")
-        return f"process {process} on {host}" if host else ""
+        return f"process {process} on {host}" if host else "another run"
 
     def _make(self, key: str) -> bool:
-        claim = self._folder / key
+        """Make a claim, whole or not at all; False if there is one of another run."""
+        claim, temporary = self._folder / key, self._folder / f".{key}.{self._run}.tmp"
         with writing(claim):
             try:
-                claim.touch(exist_ok=False)
+                temporary.write_text(self._run)
+                _link(temporary, claim)
             except FileExistsError:
-                return False
-            try:
-                claim.write_text(self._run)
-            except OSError:
-                claim.unlink(missing_ok=True)
-                raise
+                return self._claim(key) == self._run  # the reply of a file server may be lost
+            finally:
+                temporary.unlink(missing_ok=True)
         return True
 
     def _claim(self, key: str) -> str:
-        """The run that a claim names; empty if there is no claim, or it is being written."""
+        """The run that a claim names; empty if there is no claim, or nothing in it."""
         with suppress(OSError):
             return (self._folder / key).read_text()
         return ""
@@ -148,6 +147,21 @@ class Claims:
         while not self._ended.wait(self._touched):
             with suppress(OSError):
                 os.utime(self._folder / self._run)
+
+
+def _link(file: Path, name: Path) -> None:
+    """Give a file another name, which must be new; copy it where files have one name only."""
+    try:
+        os.link(file, name)
+    except FileExistsError:
+        raise
+    except OSError:
+        name.touch(exist_ok=False)
+        try:
+            name.write_bytes(file.read_bytes())
+        except OSError:
+            name.unlink(missing_ok=True)
+            raise
 
 
 def _runs(process: str) -> bool:
