@@ -44,7 +44,7 @@ def spend(kind: str, amount: float) -> None:
 def work(cell: Cell) -> tuple[pa.Table, Origin]:
     start = time.perf_counter()
     spend(cell.attack["kind"], cell.attack["amount"])
-    table = pa.table({"cell": [cell.key], "index": [cell.first], "error": [""]})
+    table = pa.table({"cell": [cell.key], "index": [cell.first], "remark": [""], "error": [""]})
     seconds = time.perf_counter() - start
     return table, Origin(
         version="", commit="", torch="", device="", date="", seconds=seconds, peak_memory=None

@@ -72,6 +72,7 @@ def rows_of(cell: Cell, **more: list[Any]) -> pa.Table:
             "cell": [cell.key] * 2,
             "index": [0, 1],
             "pixels": [number, 3 * number],
+            "remark": ["", ""],
             "error": ["", ""],
             **more,
         }

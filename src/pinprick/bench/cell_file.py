@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 1
+NO_VICTIMS = "no predictions of victims: "  # in the remark of a row; victim and error follow
 _META = "pinprick"
 _COARSE = 2_000_000_000  # nanoseconds in which a disk may give two changes the same time
 
@@ -128,9 +129,15 @@ def read_cell_file(path: Path) -> tuple[Cell, Origin, "pa.Table"]:
 
 
 def has_errors(path: Path) -> bool:
-    """Whether some rows of a finished cell hold an error."""
-    table = needed("pyarrow.parquet").ParquetFile(path).read(["error"], use_threads=False)
-    return any(table.column("error").to_pylist())
+    """Whether something failed in a finished cell, as ``rows_failed`` says."""
+    names = ["error", "remark"]
+    return rows_failed(needed("pyarrow.parquet").ParquetFile(path).read(names, use_threads=False))
+
+
+def rows_failed(table: "pa.Table") -> bool:
+    """Whether some rows hold an error, or lack the predictions of victims."""
+    errors, remarks = (table.column(name).to_pylist() for name in ("error", "remark"))
+    return any(errors) or any(NO_VICTIMS in (remark or "") for remark in remarks)
 
 
 def read_about(path: Path) -> About | None:

@@ -101,7 +101,7 @@ class Store:
         return True
 
     def failed(self, cell: Cell) -> bool:
-        """Whether the cell is finished, and some of its rows hold an error."""
+        """Whether the cell is finished, and some rows have an error or no prediction of victims."""
         return self.has(cell) and has_errors(self.path(cell.key))
 
     @cached_property
