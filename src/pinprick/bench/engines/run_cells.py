@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Literal
 
 from pinprick.bench.cell import Cell
+from pinprick.bench.cell_file import Newer
 from pinprick.bench.engines.claims import Claims, in_share
 from pinprick.bench.engines.here import Here
 from pinprick.bench.engines.processes import Processes
@@ -88,7 +89,7 @@ def run_cells(
                 f"stopped: {done} of {len(mine)} cells are finished; "
                 "the same command runs the others"
             ) from None
-        with suppress(MissingExtra):  # a run can do without polars
+        with suppress(MissingExtra, Newer):  # a run can do without polars
             store.update_index()
         failed = sum(store.failed(cell) for cell in mine)
         return RunSummary(len(mine), run.found, run.finished, failed)
