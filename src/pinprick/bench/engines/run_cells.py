@@ -63,7 +63,7 @@ def run_cells(
         store: Where the rows go.
         work: Runs a cell. Other processes get a copy each, once, by pickle.
         engine: "here", "processes" or "ray".
-        workers: Cells at a time; None for one per GPU or CPU core.
+        workers: Cells at a time with "processes" or "ray"; None for one per GPU or CPU core.
         retry_errors: Run cells again whose result is an error.
         share: (2, 8) runs the second of eight parts of the cells, divided by key.
         progress: Receives what is finished and what is running.
@@ -72,6 +72,11 @@ def run_cells(
         raise UnknownName("engine", str(engine), ENGINES)
     if workers is not None and workers < 1:
         raise BadInput(f"the number of workers must be at least 1, got {workers}")
+    if engine == "here" and workers is not None and workers > 1:
+        raise BadInput(
+            f"the engine here runs one cell at a time, got {workers} workers; for several at a "
+            "time add --engine processes"
+        )
     store.prepare()
     mine = [cell for cell in dict.fromkeys(cells) if in_share(cell.key, share)]
     with (
