@@ -94,10 +94,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="by default results/bench_engines/KIND.jsonl")
     options = parser.parse_args()
 
+    from write_rows import surroundings  # here, as it imports torch, which workers do without
+
     amount = blocks_in(options.seconds) if options.kind == "compute" else options.seconds
     cells = cells_of(options.kind, amount, options.cells)
     about = {"kind": options.kind, "cells": options.cells, "seconds_per_cell": options.seconds}
-    where = {"cores": len(os.sched_getaffinity(0)), "python": platform.python_version()}
+    machine = {"cores": len(os.sched_getaffinity(0)), "python": platform.python_version()}
+    where = machine | surroundings("cpu")
     found = []
     for engine in options.engines:
         if engine == "here":
