@@ -44,7 +44,7 @@ def spend(kind: str, amount: float) -> None:
 def work(cell: Cell) -> tuple[pa.Table, Origin]:
     start = time.perf_counter()
     spend(cell.attack["kind"], cell.attack["amount"])
-    table = pa.table({"cell": [cell.key], "index": [cell.first], "error": [""]})
+    table = pa.table({"cell": [cell.key], "index": [cell.first], "remark": [""], "error": [""]})
     seconds = time.perf_counter() - start
     return table, Origin(
         version="", commit="", torch="", device="", date="", seconds=seconds, peak_memory=None
@@ -94,10 +94,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="by default results/bench_engines/KIND.jsonl")
     options = parser.parse_args()
 
+    from write_rows import surroundings  # here, as it imports torch, which workers do without
+
     amount = blocks_in(options.seconds) if options.kind == "compute" else options.seconds
     cells = cells_of(options.kind, amount, options.cells)
     about = {"kind": options.kind, "cells": options.cells, "seconds_per_cell": options.seconds}
-    where = {"cores": len(os.sched_getaffinity(0)), "python": platform.python_version()}
+    machine = {"cores": len(os.sched_getaffinity(0)), "python": platform.python_version()}
+    where = machine | surroundings("cpu")
     found = []
     for engine in options.engines:
         if engine == "here":

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from write_rows import surroundings
 
 from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import Origin
@@ -150,7 +151,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a folder for the stores, to use them again")
     parser.add_argument("--out", type=Path, default=Path("results/bench_show/seconds.jsonl"))
     options = parser.parse_args()
-    where = {"cores": len(os.sched_getaffinity(0)), "python": platform.python_version()}
+    machine = {"cores": len(os.sched_getaffinity(0)), "python": platform.python_version()}
+    where = machine | surroundings("cpu")
     lines = []
     with tempfile.TemporaryDirectory() as temporary:
         for cells in options.cells:

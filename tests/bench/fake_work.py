@@ -14,6 +14,7 @@ from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import Origin
 from pinprick.bench.engines.run_cells import run_cells
 from pinprick.bench.store import Store
+from pinprick.errors import BadInput
 from pinprick.jobs.progress import Progress
 
 
@@ -47,6 +48,8 @@ def work(cell: Cell) -> tuple[pa.Table, Origin]:
         Path(settings["faults"]).write_text(str(page_faults()))
     if "dies" in settings or ("dies_once" in settings and _is_first(settings["dies_once"])):
         os.kill(os.getpid(), signal.SIGKILL)
+    if "refuses" in settings:
+        raise BadInput(settings["refuses"])
     if "raises" in settings:
         raise ValueError(settings["raises"])
     if "stops" in settings:
@@ -69,6 +72,7 @@ def rows_of(cell: Cell, **more: list[Any]) -> pa.Table:
             "cell": [cell.key] * 2,
             "index": [0, 1],
             "pixels": [number, 3 * number],
+            "remark": ["", ""],
             "error": ["", ""],
             **more,
         }

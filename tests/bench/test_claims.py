@@ -1,11 +1,15 @@
 """Runs that share a store: shares, claims, and claims of the dead."""
 
+import errno
 import os
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +37,22 @@ def write_claim(folder: Path, run: str, *, age: float = 0.0) -> None:
         (folder / name).write_text(text)
         then = (folder / name).stat().st_mtime - age
         os.utime(folder / name, (then, then))
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL."""
+
+
+@contextmanager
+def no_file_can_grow() -> Iterator[None]:
+    """Files can be made and not be written to, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_shares_are_disjoint_and_whole() -> None:
@@ -93,8 +113,68 @@ def test_a_claim_that_was_never_written_blocks_for_a_while_only(tmp_path: Path) 
     with Claims(tmp_path, dead=60) as claims:
         (tmp_path / KEY).touch()
         assert not claims.take(KEY)
+        assert claims.owner(KEY) == "another run"
         os.utime(tmp_path / KEY, (0, 0))
         assert claims.take(KEY)
+
+
+def test_a_run_killed_while_it_writes_a_claim_does_not_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_text
+
+    def kill(path: Path, text: str, **options: Any) -> int:
+        write(path, "", **options)
+        raise Killed
+
+    with Claims(tmp_path) as killed, Claims(tmp_path) as other:
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "write_text", kill)
+            with pytest.raises(Killed):
+                killed.take(KEY)
+        assert other.take(KEY)
+
+
+def test_a_cell_is_claimed_once_where_files_have_no_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    test_a_cell_is_claimed_once_until_it_is_released(tmp_path)
+    with Claims(tmp_path) as claims:
+        before = set(tmp_path.iterdir())
+        monkeypatch.setattr(Path, "write_bytes", refuse)
+        with pytest.raises(BadInput, match="cannot write"):
+            claims.take(KEY)
+        assert set(tmp_path.iterdir()) == before
+
+
+def test_a_claim_counts_as_made_where_the_file_server_lost_its_reply(tmp_path: Path) -> None:
+    with Claims(tmp_path) as claims:
+        (tmp_path / KEY).write_text(claims._run)
+        assert claims.take(KEY)
+
+
+def test_a_claim_that_cannot_be_written_is_one_line_and_leaves_no_file(tmp_path: Path) -> None:
+    with Claims(tmp_path) as claims:
+        before = set(tmp_path.iterdir())
+        with no_file_can_grow(), pytest.raises(BadInput, match=rf"cannot write .*{KEY}: File too"):
+            claims.take(KEY)
+        assert set(tmp_path.iterdir()) == before
+        assert claims.take(KEY)
+
+
+def test_a_run_that_cannot_be_entered_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "touch", full)
+    with pytest.raises(BadInput, match=r"cannot write .*: No space left"), Claims(tmp_path):
+        pass
 
 
 def test_what_dead_runs_left_is_removed_at_the_start(tmp_path: Path) -> None:

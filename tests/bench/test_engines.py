@@ -15,9 +15,11 @@ import torch
 from bench.fake_work import CountedWork, Unloadable, contents, fake_cell, fake_cells, starts, work
 from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
+from pinprick.bench.engines import run_cells as module
+from pinprick.bench.engines.here import Here
 from pinprick.bench.engines.processes import Processes
 from pinprick.bench.engines.run_cells import RunSummary, run_cells
-from pinprick.bench.engines.workers import Died, Share
+from pinprick.bench.engines.workers import Died, Outcome, Refused, Share, attempt
 from pinprick.bench.plan_file import read_plan
 from pinprick.bench.row_schema import TIMES
 from pinprick.bench.run_cell import run_cell
@@ -49,7 +51,8 @@ class Recorder(Progress):
 def test_processes_give_the_rows_of_a_loop(tmp_path: Path) -> None:
     cells = fake_cells(6)
     for engine in ("here", "processes"):
-        summary = run_cells(cells, Store(tmp_path / engine), work, engine=engine, workers=2)
+        count = None if engine == "here" else 2
+        summary = run_cells(cells, Store(tmp_path / engine), work, engine=engine, workers=count)
         assert summary == RunSummary(cells=6, found=0, finished=6, failed=0)
     here, processes = (contents(Store(tmp_path / name)) for name in ("here", "processes"))
     assert here == processes
@@ -68,7 +71,8 @@ def test_attacks_on_a_network_have_the_same_rows_on_every_engine(
     cells, found = read_plan(SMOKE).cells(), []
     for name in ("here", engine):
         store = Store(tmp_path / name)
-        summary = run_cells(cells, store, partial(run_cell, loaded=Cache()), engine=name, workers=2)
+        one_cell, count = partial(run_cell, loaded=Cache()), None if name == "here" else 2
+        summary = run_cells(cells, store, one_cell, engine=name, workers=count)
         assert (summary.finished, summary.failed) == (len(cells), 0)
         found.append({key: table.drop_columns(TIMES) for key, table in contents(store).items()})
     assert found[0] == found[1]
@@ -104,6 +108,52 @@ def test_an_exception_is_the_result_of_its_cell(tmp_path: Path) -> None:
     assert errors == ["ValueError: a bad day"] * 2
     assert run_cells(cells, store, work) == RunSummary(cells=4, found=4, finished=0, failed=1)
     assert len(starts(log)) == 4
+
+
+@pytest.mark.parametrize("engine", ["here", "processes"])
+def test_a_cell_that_cannot_be_run_here_ends_the_run_and_has_no_rows(
+    tmp_path: Path, engine: Any
+) -> None:
+    store, cells = Store(tmp_path / "store"), fake_cells(3)
+    refused = fake_cell(7, refuses="there is no GPU")
+    with pytest.raises(BadInput, match=r"fake on none.* cannot be run here: there is no GPU"):
+        run_cells([cells[0], refused, *cells[1:]], store, work, engine=engine, workers=1)
+    assert store.keys() == [cells[0].key]
+    assert not list((store.folder / "running").iterdir())
+
+
+def test_what_ended_together_with_a_refused_cell_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Both(Here):
+        """Takes two cells, and reports them together."""
+
+        def has_room(self) -> bool:
+            return len(given) < 2
+
+        def start(self, cell: Cell, *, avoid: str = "") -> str:
+            given.append(cell)
+            return "here"
+
+        def wait(self, seconds: float) -> list[Outcome]:
+            return [Refused(given[0], "not here"), attempt(work, given[1])]
+
+    given: list[Cell] = []
+    monkeypatch.setattr(module, "Here", Both)
+    store, cells = Store(tmp_path / "store"), fake_cells(2)
+    with pytest.raises(BadInput, match="not here"):
+        run_cells(cells, store, work)
+    assert store.keys() == [cells[1].key]
+
+
+@pytest.mark.parametrize("change", [{"revision": 999}, {"weights": "x"}, {"data_hash": "x"}])
+def test_a_cell_made_for_something_else_has_no_rows(
+    tmp_path: Path, change: dict[str, Any], cache: Cache
+) -> None:
+    cell, store = read_plan(SMOKE).cells(cache)[0], Store(tmp_path)
+    with pytest.raises(BadInput, match="cannot be run here"):
+        run_cells([replace(cell, **change)], store, partial(run_cell, loaded=cache))
+    assert store.keys() == []
 
 
 def test_errors_are_run_again_when_asked(tmp_path: Path) -> None:
@@ -302,3 +352,6 @@ def test_wrong_options_are_refused(tmp_path: Path) -> None:
         run_cells([], Store(tmp_path), work, engine=wrong)
     with pytest.raises(BadInput, match="at least 1, got 0"):
         run_cells([], Store(tmp_path), work, workers=0)
+    with pytest.raises(BadInput, match=r"at a time, got 4 workers; .* --engine processes"):
+        run_cells(fake_cells(1), Store(tmp_path), work, workers=4)
+    assert run_cells(fake_cells(1), Store(tmp_path), work, workers=1).finished == 1

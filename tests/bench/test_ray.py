@@ -82,6 +82,13 @@ def test_an_exception_is_the_result_of_its_cell_on_ray(tmp_path: Path, cluster: 
     assert store.read(cell.key)[2].column("error")[0].as_py() == "ValueError: a bad day"
 
 
+def test_a_cell_that_cannot_be_run_on_ray_ends_the_run(tmp_path: Path, cluster: Any) -> None:
+    store = Store(tmp_path)
+    with pytest.raises(BadInput, match="cannot be run here: there is no GPU"):
+        run_cells([fake_cell(0, refuses="there is no GPU")], store, work, engine="ray")
+    assert store.keys() == []
+
+
 def test_work_that_ray_cannot_load_ends_the_run(tmp_path: Path, cluster: Any) -> None:
     with pytest.raises(BadInput, match=r"cannot load the work.*the module is not there"):
         run_cells(fake_cells(2), Store(tmp_path), Unloadable(), engine="ray")

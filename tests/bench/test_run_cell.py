@@ -9,6 +9,7 @@ import torch
 
 from bench.conftest import WritePlan
 from pinprick.attacks import SigmaZero
+from pinprick.bench import run_cell as module
 from pinprick.bench.cache import Cache, LabelledImages
 from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import rows_sha256
@@ -18,9 +19,10 @@ from pinprick.bench.rows import rebuild
 from pinprick.bench.run_cell import failed_cell, run_cell, targets_of
 from pinprick.data.select import load_subset
 from pinprick.errors import BadInput
+from pinprick.model import Classifier
 from pinprick.problem import Problem
 from pinprick.run import run_attack
-from pinprick.types import Images
+from pinprick.types import Images, Labels
 
 
 @pytest.fixture
@@ -139,6 +141,40 @@ def test_victims_judge_clean_and_adversarial_images(
             with cache.model(name).frozen(), torch.no_grad():
                 wanted = cache.model(name)(images).argmax(dim=1).tolist()
             assert [row[column][number] for row in rows] == wanted
+
+
+def test_a_victim_that_fails_leaves_the_rows_of_the_attack(
+    write_plan: WritePlan, cache: Cache, numbered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"""
+        models = ["pinprick:mnist_cnn"]
+        victims = ["pinprick:mnist_cnn_pgd_at"]
+        data = ["{numbered}"]
+        attacks = ["greedy"]
+        batch_size = 2
+        """
+    (cell,) = read_plan(write_plan(text)).cells(cache)
+    sound, _ = run_cell(cell, cache)
+    work, calls = module.predictions, iter((0, 1, 2))
+
+    def fail_first(victim: Classifier, images: Images) -> Labels:
+        if next(calls) == 0:
+            raise RuntimeError("no\nmemory")
+        return work(victim, images)
+
+    monkeypatch.setattr(module, "predictions", fail_first)
+    table, _ = run_cell(cell, cache)
+    judged = ("victims", "victims_clean", "remark")
+    assert rows_sha256(table, without=(*TIMES, *judged)) == rows_sha256(
+        sound, without=(*TIMES, *judged)
+    )
+    for name in ("victims", "victims_clean"):
+        wanted = sound.column(name).to_pylist()
+        assert table.column(name).to_pylist() == [None, None, *wanted[2:]]
+    note = "no predictions of victims: pinprick:mnist_cnn_pgd_at: RuntimeError: no memory"
+    before = sound.column("remark").to_pylist()
+    wanted = [f"{one}; {note}" if one else note for one in before[:2]] + before[2:]
+    assert table.column("remark").to_pylist() == wanted
 
 
 def test_random_targets_depend_on_seed_and_index_alone_and_are_never_the_label() -> None:

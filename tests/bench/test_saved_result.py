@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import torch
 
@@ -9,7 +10,9 @@ from bench.conftest import WritePlan
 from pinprick.attacks import Greedy
 from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
+from pinprick.bench.cell_file import NO_VICTIMS
 from pinprick.bench.plan_file import read_plan
+from pinprick.bench.row_schema import ROWS
 from pinprick.bench.run_cell import run_cell
 from pinprick.bench.saved_result import saved_result
 from pinprick.bench.store import Store
@@ -68,6 +71,22 @@ def test_it_is_the_result_of_the_attack(
     assert found.noise is not None
     assert (found.goal.targets is None) == (goal == "untargeted")
     assert len(explain_result(found, model).explanations) == len(wanted)
+
+
+def test_a_victim_that_failed_is_no_failure_of_the_attack(
+    write_plan: WritePlan, cache: Cache, tmp_path: Path
+) -> None:
+    store, cell = stored(write_plan, cache, tmp_path, GOAL="untargeted", DENSE="true")
+    wanted = saved_result(store, cell.key, cache)
+    _, origin, table = store.read(cell.key)
+    rows = table.to_pylist()
+    for row in rows:
+        note = f"{NO_VICTIMS}a: b"
+        row["remark"] = f"{row['remark']}; {note}" if row["remark"] else note
+    store.write(cell, pa.Table.from_pylist(rows, schema=ROWS), origin)
+    found = saved_result(store, cell.key, cache)
+    assert found.remarks == wanted.remarks
+    assert torch.equal(found.out_of_budget, wanted.out_of_budget)
 
 
 def test_only_images_that_are_asked_for(

@@ -6,6 +6,7 @@ import os
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.cells import CELL, ORIGIN, cell_with, rows_of
+from bench.fake_work import fake_cell, work
+from pinprick.bench import store as module
 from pinprick.bench.cell import Cell
-from pinprick.bench.cell_file import Damaged, rows_sha256
+from pinprick.bench.cell_file import Damaged, Newer, rows_sha256
+from pinprick.bench.compare_stores import diff_stores, merge_stores
+from pinprick.bench.engines.run_cells import run_cells
+from pinprick.bench.status import status_of
 from pinprick.bench.store import Store
+from pinprick.bench.verify import verify_store
 from pinprick.errors import BadInput
 
 
@@ -123,7 +130,7 @@ def _another_cell(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    [_truncate, _empty, _flip_a_bit, _foreign, _tamper, _newer, _another_cell],
+    [_truncate, _empty, _flip_a_bit, _foreign, _tamper, _another_cell],
 )
 def test_a_damaged_file_is_found_and_can_be_written_again(store: Store, damage: Any) -> None:
     store.write(CELL, rows_of(CELL), ORIGIN)
@@ -136,6 +143,42 @@ def test_a_damaged_file_is_found_and_can_be_written_again(store: Store, damage: 
     store.write(CELL, rows_of(CELL), ORIGIN)
     assert store.has(CELL)
     assert store.damaged() == []
+
+
+def test_a_file_of_a_newer_version_is_refused_and_never_written_again(store: Store) -> None:
+    other = cell_with(seed=1)
+    for cell in (CELL, other):
+        store.write(cell, rows_of(cell), ORIGIN)
+    path = store.path(CELL.key)
+    _newer(path)
+    content, message = path.read_bytes(), rf"{CELL.key}.* has format 2, .* reads up to 1"
+    readers: list[Callable[[], object]] = [
+        *(lambda: store.has(CELL), lambda: store.read(CELL.key), store.damaged, store.cells),
+        *(store.scan, store.rows_and_cells, lambda: status_of([other], store)),
+        *(lambda: verify_store(store.folder), lambda: diff_stores(store.folder, store.folder)),
+        lambda: merge_stores([store.folder], store.folder / "merged"),
+        lambda: run_cells([CELL], store, lambda _: (rows_of(CELL), ORIGIN)),
+    ]
+    for read in readers:
+        with pytest.raises(Newer, match=message):
+            read()
+    assert path.read_bytes() == content
+
+
+def test_a_run_of_other_cells_does_not_mind_a_file_of_a_newer_version(store: Store) -> None:
+    store.write(CELL, rows_of(CELL), ORIGIN)
+    _newer(store.path(CELL.key))
+    assert run_cells([fake_cell(1)], store, work).finished == 1
+
+
+def test_a_newer_version_raises_the_mark_of_an_older_store(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as newer:
+        newer.setattr(module, "FORMAT", 2)
+        Store(store.folder).prepare()
+    with pytest.raises(BadInput, match="has format 2, this version of pinprick reads up to 1"):
+        Store(store.folder)
 
 
 def test_files_of_others_are_found(store: Store) -> None:

@@ -15,6 +15,7 @@ import torch
 from pinprick.attacks import Greedy
 from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
+from pinprick.bench.cell_file import NO_VICTIMS
 from pinprick.bench.row_schema import ROWS
 from pinprick.bench.rows import error_table
 from pinprick.bench.run_cell import run_cell
@@ -82,6 +83,23 @@ def test_a_store_as_it_was_made_is_verified(made: tuple[Store, Cell, Cell]) -> N
     assert outcome.plain()["not_verified"] == outcome.plain()["within_noise"] == []
     assert fooled(store, cell) >= 0
     assert store.read(targeted.key)[2].column("target").null_count == 0
+
+
+def test_rows_that_a_victim_could_not_judge_are_verified_without_it(
+    made: tuple[Store, Cell, Cell], copy: Store
+) -> None:
+    cell = made[1]
+    remark = f"{NO_VICTIMS}{VICTIM}: RuntimeError: no memory"
+    unjudged = {"victims": None, "victims_clean": None}
+    change(copy, cell, 0, lambda _: {**unjudged, "remark": remark})
+    outcome = verify_store(copy.folder)
+    assert (outcome.failed, outcome.verified) == (False, 10)
+    assert copy.failed(cell)
+    change(copy, cell, 0, lambda _: {**unjudged, "remark": ""})
+    assert {one.column for one in verify_store(copy.folder).differences} == {
+        f"victims {VICTIM}",
+        f"victims_clean {VICTIM}",
+    }
 
 
 TAMPERED: list[tuple[str, Callable[[Row], Row]]] = [

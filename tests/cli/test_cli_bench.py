@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import torch
 
 from cli.conftest import Run
 from pinprick.attacks import Greedy
@@ -104,6 +105,15 @@ def test_errors_are_kept_said_and_retried_on_demand_alone(
     assert "2 run now" in again.out
     assert again.status == 0
     assert Store("out").scan().collect()["error"].to_list() == [""] * 2
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_cells_for_a_gpu_are_refused_without_one(run: Run, small: Path) -> None:
+    small.write_text(SMALL + 'device = "cuda"\n')
+    shell = run("bench", "run", small, "--store", "out")
+    assert shell.status == 2
+    assert "cannot be run here: the device 'cuda' cannot be used" in shell.err
+    assert Store("out").keys() == []
 
 
 def _fail(attack: Greedy, problem: Problem) -> Images:

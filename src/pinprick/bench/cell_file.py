@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 1
+NO_VICTIMS = "no predictions of victims: "  # in the remark of a row; victim and error follow
 _META = "pinprick"
 _COARSE = 2_000_000_000  # nanoseconds in which a disk may give two changes the same time
 
@@ -74,6 +75,10 @@ class Damaged(BadInput):
     """A file in a store that holds no rows of a cell."""
 
 
+class Newer(BadInput):
+    """A file in a store that a newer version of pinprick wrote."""
+
+
 class About(NamedTuple):
     """What a file says about its rows."""
 
@@ -114,7 +119,10 @@ def write_cell_file(path: Path, cell: Cell, table: "pa.Table", origin: Origin) -
 
 
 def read_cell_file(path: Path) -> tuple[Cell, Origin, "pa.Table"]:
-    """A finished cell, where its rows come from, and the rows; ``Damaged`` if it is not one."""
+    """A finished cell, where its rows come from, and the rows.
+
+    ``Damaged`` if it is not one, ``Newer`` if only a newer version can tell.
+    """
     parquet = needed("pyarrow.parquet")
     try:
         file = parquet.ParquetFile(needed("pyarrow").BufferReader(path.read_bytes()))
@@ -128,30 +136,49 @@ def read_cell_file(path: Path) -> tuple[Cell, Origin, "pa.Table"]:
 
 
 def has_errors(path: Path) -> bool:
-    """Whether some rows of a finished cell hold an error."""
-    table = needed("pyarrow.parquet").ParquetFile(path).read(["error"], use_threads=False)
-    return any(table.column("error").to_pylist())
+    """Whether something failed in a finished cell, as ``rows_failed`` says."""
+    names = ["error", "remark"]
+    return rows_failed(needed("pyarrow.parquet").ParquetFile(path).read(names, use_threads=False))
+
+
+def rows_failed(table: "pa.Table") -> bool:
+    """Whether some rows hold an error, or lack the predictions of victims."""
+    errors, remarks = (table.column(name).to_pylist() for name in ("error", "remark"))
+    return any(errors) or any(NO_VICTIMS in (remark or "") for remark in remarks)
 
 
 def read_about(path: Path) -> About | None:
-    """What the metadata of a file says; None if it is not that of a cell. No row is read."""
+    """What the metadata of a file says; None if it is not that of a cell. No row is read.
+
+    ``Newer`` if a newer version wrote it.
+    """
     polars = needed("polars")
     try:
         return _about(path, polars.read_parquet_metadata(path).get(_META))
+    except Newer:
+        raise
     except (Exception, polars.exceptions.PanicException):  # damaged in one of many ways
         return None
 
 
 def _about(path: Path, text: str | bytes | None) -> About:
-    """What the metadata of a file says, checked; ``Damaged`` if it is not that of a cell."""
+    """What the metadata of a file says, checked; ``Damaged`` or ``Newer`` if it is no cell here."""
     if text is None:
         raise Damaged(f"{path} was written by another program")
     try:
         about = read_json(text, str(path))
-        if about["format"] != FORMAT:
-            raise Damaged(f"{path} has format {about['format']}, and this store {FORMAT}")
+        number = about["format"]
+        if isinstance(number, int) and number > FORMAT:
+            raise Newer(
+                f"{path} has format {number}, this version of pinprick reads up to {FORMAT}; "
+                "install the newer version, or use another store"
+            )
+        if number != FORMAT:
+            raise ValueError(f"format {number}, not {FORMAT}")
         cell, origin = Cell.from_plain(about["cell"]), Origin(**about["origin"])
         digest = about["rows_sha256"]
+    except Newer:
+        raise
     except (BadInput, KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{path} is damaged: {error}") from error
     if cell.key != path.stem:

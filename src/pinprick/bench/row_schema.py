@@ -46,9 +46,18 @@ COLUMNS: dict[str, tuple[Any, str]] = {  # type and meaning
     ),
     "steps": (pa.list_(STEP), "The fewest changes so far against passes; empty without a trace."),
     "seconds": (pa.float64(), "Time of the batch, divided by its images."),
-    "victims": (pa.list_(pa.int64()), "Predictions of the victims for the adversarial image."),
-    "victims_clean": (pa.list_(pa.int64()), "Predictions of the victims for the clean image."),
-    "remark": (pa.string(), "Why the attack failed; empty where it did not."),
+    "victims": (
+        pa.list_(pa.int64()),
+        "Predictions of the victims for the adversarial image; null where a victim failed.",
+    ),
+    "victims_clean": (
+        pa.list_(pa.int64()),
+        "Predictions of the victims for the clean image; null where a victim failed.",
+    ),
+    "remark": (
+        pa.string(),
+        "Why the attack failed, and why predictions of victims are missing; else empty.",
+    ),
     "error": (
         pa.string(),
         "Error of attack or model, or empty. With one, all measured values are null.",

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pinprick.bench.cell_file import NO_VICTIMS
 from pinprick.bench.extra import needed
 from pinprick.bench.row_schema import COUNTS, ROWS
 from pinprick.errors import BadInput
@@ -36,6 +37,7 @@ def to_table(
     *,
     victims: Sequence[Labels] = (),
     victims_clean: Sequence[Labels] = (),
+    victim_error: str = "",
     dense: bool = False,
 ) -> "Table":
     """The rows of one batch, or of several that were joined.
@@ -45,9 +47,11 @@ def to_table(
         cell_key: The key of the cell.
         victims: Per victim, its predictions for the adversarial images.
         victims_clean: Per victim, its predictions for the clean images.
+        victim_error: The victim that failed and its error; there are no predictions then.
         dense: Whether to save dense perturbations, too.
     """
     result = result.to("cpu")
+    note = f"{NO_VICTIMS}{victim_error}" if victim_error else ""
     count, success = len(result), result.success
     goal = result.goal
     finite = result.adversarial_logits.isfinite().all(dim=1)
@@ -72,9 +76,9 @@ def to_table(
         "first_success_backwards": [step and step["backwards"] for step in firsts],
         "steps": steps,
         "seconds": [result.seconds / max(1, count)] * count,
-        "victims": _per_image(victims, count),
-        "victims_clean": _per_image(victims_clean, count),
-        "remark": [str(remark) for remark in result.remarks],
+        "victims": [None] * count if victim_error else _per_image(victims, count),
+        "victims_clean": [None] * count if victim_error else _per_image(victims_clean, count),
+        "remark": ["; ".join(filter(None, (str(one), note))) for one in result.remarks],
         "error": [""] * count,
         "positions": positions,
         "values": values,

@@ -1,13 +1,13 @@
 """Run one cell: attack its images, ask its victims, and give its rows.
 
 Images are attacked in batches of the cell's size. A batch that fails keeps its error as its result,
-and the others go on.
+and the others go on. Where a victim fails, the rows lack the predictions of victims and say why.
 """
 
 import hashlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -42,7 +42,7 @@ def run_cell(cell: Cell, loaded: Cache | None = None) -> "tuple[pa.Table, Origin
     """The rows of a cell, and where they come from.
 
     An attack or model that fails gives error rows. ``BadInput`` where the cell cannot be run here:
-    another revision of the attack, other weights or other images.
+    no GPU, another revision of the attack, other weights or other images.
 
     Args:
         cell: The cell.
@@ -63,12 +63,14 @@ def run_cell(cell: Cell, loaded: Cache | None = None) -> "tuple[pa.Table, Origin
                 try:
                     result = _attack(cell, attack, passes, part)
                     result = replace(result, ids=torch.tensor(indices))
+                    judged, judged_clean, victim_error = _judge(cell, victims, result)
                     tables.append(
                         to_table(
                             result,
                             cell.key,
-                            victims=[predictions(one, result.adversarial) for one in victims],
-                            victims_clean=[predictions(one, result.images) for one in victims],
+                            victims=judged,
+                            victims_clean=judged_clean,
+                            victim_error=victim_error,
                             dense=cell.dense,
                         )
                     )
@@ -139,6 +141,20 @@ def _attack(cell: Cell, attack: Attack, passes: ModelPasses, part: LabelledImage
         speed=passes,
     )
     return join(list(results))
+
+
+def _judge(
+    cell: Cell, victims: Sequence[Classifier], result: AttackResult
+) -> tuple[list[Labels], list[Labels], str]:
+    """Predictions of the victims for adversarial and clean images; why not, if one fails."""
+    adversarial, clean = [], []
+    for (name, _), victim in zip(cell.victims, victims, strict=True):
+        try:
+            adversarial.append(predictions(victim, result.adversarial))
+            clean.append(predictions(victim, result.images))
+        except Exception as error:  # the rows of the attack stay
+            return [], [], f"{name}: {_words(error)}"
+    return adversarial, clean, ""
 
 
 def _logits(model: Classifier, images: Images) -> torch.Tensor:

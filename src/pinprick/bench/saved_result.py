@@ -11,6 +11,7 @@ import torch
 
 from pinprick.arithmetic import arithmetic
 from pinprick.bench.cache import Cache, device_here
+from pinprick.bench.cell_file import NO_VICTIMS
 from pinprick.bench.rows import rebuild_images
 from pinprick.bench.store import Store
 from pinprick.goal import Goal
@@ -46,6 +47,7 @@ def saved_result(
         here = model.device or images.device
         clean = logits_or_nan(model, images.to(here))[0].cpu()
         logits, rounded = (one.cpu() for one in final_logits(model, adversarial.to(here))[:2])
+    remarks = [one.partition(NO_VICTIMS)[0].removesuffix("; ") for one in stored["remark"]]
     untargeted = cell.goal == "untargeted"
     limits = {name: getattr(cell, name) for name in _LIMITS if getattr(cell, name) is not None}
     return AttackResult(
@@ -57,11 +59,11 @@ def saved_result(
         rounded_logits=rounded,
         forwards=_numbers(stored["forwards"]),
         backwards=_numbers(stored["backwards"]),
-        out_of_budget=_marked(stored["remark"], Failure.OUT_OF_BUDGET),
-        out_of_time=_marked(stored["remark"], Failure.OUT_OF_TIME),
+        out_of_budget=_marked(remarks, Failure.OUT_OF_BUDGET),
+        out_of_time=_marked(remarks, Failure.OUT_OF_TIME),
         ids=given.ids[rows],
         batch_size=torch.full_like(rows, cell.batch_size),
-        remarks=tuple(stored["remark"]),
+        remarks=tuple(remarks),
         seconds=sum(stored["seconds"]),
         peak_memory=origin.peak_memory,
         noise=None if None in stored["noise"] else torch.tensor(stored["noise"]),

@@ -5,7 +5,8 @@
     index.arrow                     derived from the cells, for reading many of them at once
 
 Files are written whole. A cell is finished when its file opens and holds the rows it should. All
-other files are damaged: they are never read as rows, and a run writes them again.
+other files are damaged: they are never read as rows, and a run writes them again. A file of a newer
+version is not damaged: it is refused, and stays as it is.
 """
 
 import json
@@ -51,17 +52,12 @@ class Store:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        mark = self.folder / _MARK
-        if mark.exists():
-            found = read_json_file(mark)
-            number = found.get("format") if isinstance(found, dict) else None
-            if not isinstance(number, int):
-                raise BadInput(f"{mark} is not the mark of a store; name another folder")
-            if number > FORMAT:
-                raise BadInput(
-                    f"the store {self.folder} has format {number}, this version of pinprick reads "
-                    f"up to {FORMAT}; install the newer version, or name another folder"
-                )
+        number = self._format()
+        if number is not None and number > FORMAT:
+            raise BadInput(
+                f"the store {self.folder} has format {number}, this version of pinprick reads "
+                f"up to {FORMAT}; install the newer version, or name another folder"
+            )
 
     def prepare(self) -> None:
         """Make the folder and its mark; ``BadInput`` where nothing can be written."""
@@ -71,12 +67,24 @@ class Store:
             others = any(not path.name.startswith(".") for path in self.folder.iterdir())
             if others and not (self.folder / _CELLS).is_dir() and not mark.exists():
                 raise BadInput(f"{self.folder} holds other files; give --store a folder of its own")
+        if (self._format() or 0) < FORMAT:  # older versions then refuse the cells of this one
             write_text(mark, json.dumps({"format": FORMAT}) + "\n")
         open_folder(self.folder / _CELLS)
         for file in self.folder.rglob(".*.tmp"):  # left by runs that were killed
             stamp = stamp_of(file)  # None where its run has just renamed it
             if stamp and time.time_ns() - stamp.mtime_ns > _LEFT_OVER:
                 file.unlink(missing_ok=True)
+
+    def _format(self) -> int | None:
+        """The format that the mark of the store names; None without a mark."""
+        mark = self.folder / _MARK
+        if not mark.exists():
+            return None
+        found = read_json_file(mark)
+        number = found.get("format") if isinstance(found, dict) else None
+        if not isinstance(number, int):
+            raise BadInput(f"{mark} is not the mark of a store; name another folder")
+        return number
 
     def path(self, key: str) -> Path:
         return self.folder / _CELLS / key[:2] / f"{key}.parquet"
@@ -85,6 +93,7 @@ class Store:
         """Whether the cell is finished: its file can be read and holds all of its rows.
 
         The rows of a file are hashed once, and again where its size or time of change differ.
+        ``BadInput`` if a newer version wrote the file, so that no run writes it again.
         """
         path = self.path(cell.key)
         stamp = stamp_of(path)
@@ -101,7 +110,7 @@ class Store:
         return True
 
     def failed(self, cell: Cell) -> bool:
-        """Whether the cell is finished, and some of its rows hold an error."""
+        """Whether the cell is finished, and some rows have an error or no prediction of victims."""
         return self.has(cell) and has_errors(self.path(cell.key))
 
     @cached_property
@@ -126,7 +135,7 @@ class Store:
         return sorted(path.stem for path in self._files())
 
     def damaged(self) -> list[Path]:
-        """Files among the cells that are truncated, changed, of another program, or newer."""
+        """Files among the cells that are truncated, changed, or of another program."""
         wrong = list(self.foreign())
         for path in self._files():
             stamp = stamp_of(path)

@@ -13,6 +13,7 @@ import torch
 
 from pinprick.bench.cache import LabelledImages
 from pinprick.bench.cell import Cell
+from pinprick.bench.cell_file import NO_VICTIMS
 from pinprick.bench.rows import change_sizes, is_dense, rebuild_images
 from pinprick.goal import Goal
 from pinprick.types import Images, Labels, Logits, Mask, PerImage
@@ -163,13 +164,16 @@ class StoredRows:
         return self._compare(column, found.tolist(), rows, logits)
 
     def victim(self, column: str, number: int, logits: Logits, noise: float) -> Iterator[Finding]:
-        """The predictions of one victim."""
+        """The predictions of one victim; rows that say why they lack them are left out."""
         count = len(self.cell.victims)
         stored = [
             row[number] if row is not None and len(row) == count else None
             for row in self._stored[column]
         ]
+        noted = [NO_VICTIMS in (one or "") for one in self._stored["remark"]]
+        missing = [row is None for row in self._stored[column]]
         rows = self._judged if column == "victims_clean" else self.rebuilt
+        rows = rows & ~(torch.tensor(noted) & torch.tensor(missing))
         name = f"{column} {self.cell.victims[number][0]}"
         limit = torch.full_like(self._noise, noise)
         classes = logits.argmax(dim=1).tolist()
@@ -237,7 +241,7 @@ class StoredRows:
 _READ = (
     *("cell", "index", "label", "target", "clean_class", "adversarial_class", "correct", "skipped"),
     *("success", "success_8bit", "pixels", "elements", "l1", "l2", "linf", "margin", "noise"),
-    *("victims", "victims_clean", "error"),
+    *("victims", "victims_clean", "remark", "error"),
 )
 
 

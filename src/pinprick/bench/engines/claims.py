@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pinprick.errors import BadInput
-from pinprick.files import open_folder
+from pinprick.files import open_folder, writing
 
 _TOUCHED = 10.0  # seconds between two signs of life
 _DEAD = 60.0  # seconds without one, after which a run counts as dead
@@ -58,7 +58,7 @@ class Claims:
 
     def __enter__(self) -> "Claims":
         open_folder(self._folder)
-        (self._folder / self._run).touch()
+        self._touch()
         for file in self._folder.iterdir():
             if file.suffix == ".run":
                 if not self._lives(file.name):
@@ -94,20 +94,25 @@ class Claims:
         (self._folder / key).unlink(missing_ok=True)
 
     def owner(self, key: str) -> str:
-        """Host and process that work on a cell, for people; empty if there is none."""
+        """Host and process that work on a cell, as far as its claim says, for people."""
         host, _, process = self._claim(key).removesuffix(".run").rpartition(".")[0].rpartition(".")
-        return f"process {process} on {host}" if host else ""
+        return f"process {process} on {host}" if host else "another run"
 
     def _make(self, key: str) -> bool:
-        try:
-            with (self._folder / key).open("x") as file:
-                file.write(self._run)
-        except FileExistsError:
-            return False
+        """Make a claim, whole or not at all; False if there is one of another run."""
+        claim, temporary = self._folder / key, self._folder / f".{key}.{self._run}.tmp"
+        with writing(claim):
+            try:
+                temporary.write_text(self._run)
+                _link(temporary, claim)
+            except FileExistsError:
+                return self._claim(key) == self._run  # the reply of a file server may be lost
+            finally:
+                temporary.unlink(missing_ok=True)
         return True
 
     def _claim(self, key: str) -> str:
-        """The run that a claim names; empty if there is no claim, or it is being written."""
+        """The run that a claim names; empty if there is no claim, or nothing in it."""
         with suppress(OSError):
             return (self._folder / key).read_text()
         return ""
@@ -124,18 +129,39 @@ class Claims:
 
     def _is_recent(self, name: str) -> bool:
         """Whether a file was touched lately, by the clock of the file server."""
-        mine = self._folder / self._run
+        self._touch()
         try:
-            mine.touch()
-            age = mine.stat().st_mtime - (self._folder / name).stat().st_mtime
+            now = (self._folder / self._run).stat().st_mtime
+            age = now - (self._folder / name).stat().st_mtime
         except FileNotFoundError:
             return False
         return age < self._dead
+
+    def _touch(self) -> None:
+        """Say that this run lives; makes its file if it is missing."""
+        file = self._folder / self._run
+        with writing(file):
+            file.touch()
 
     def _live(self) -> None:
         while not self._ended.wait(self._touched):
             with suppress(OSError):
                 os.utime(self._folder / self._run)
+
+
+def _link(file: Path, name: Path) -> None:
+    """Give a file another name, which must be new; copy it where files have one name only."""
+    try:
+        os.link(file, name)
+    except FileExistsError:
+        raise
+    except OSError:
+        name.touch(exist_ok=False)
+        try:
+            name.write_bytes(file.read_bytes())
+        except OSError:
+            name.unlink(missing_ok=True)
+            raise
 
 
 def _runs(process: str) -> bool:

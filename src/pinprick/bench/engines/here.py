@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pinprick.bench.cell import Cell
-from pinprick.bench.engines.workers import Died, Done, Raised, Work, attempt
+from pinprick.bench.engines.workers import Outcome, Work, attempt
 
 
 class Here:
@@ -20,7 +20,7 @@ class Here:
         self._next = cell
         return "here"
 
-    def wait(self, seconds: float) -> Sequence[Done | Raised | Died]:
+    def wait(self, seconds: float) -> Sequence[Outcome]:
         assert self._next is not None, "a cell was started"
         cell, self._next = self._next, None
         return [attempt(self._work, cell)]

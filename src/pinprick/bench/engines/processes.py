@@ -13,7 +13,16 @@ from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 
 from pinprick.bench.cell import Cell
-from pinprick.bench.engines.workers import Died, Done, Raised, Share, Work, attempt
+from pinprick.bench.engines.workers import (
+    Died,
+    Done,
+    Outcome,
+    Raised,
+    Refused,
+    Share,
+    Work,
+    attempt,
+)
 from pinprick.errors import BadInput, one_line
 from pinprick.freed_memory import keep_freed_memory
 
@@ -54,7 +63,7 @@ class Processes:
             worker.give(cell)
         return self._name(slot)
 
-    def wait(self, seconds: float) -> Sequence[Done | Raised | Died]:
+    def wait(self, seconds: float) -> Sequence[Outcome]:
         busy = {
             worker.pipe: slot
             for slot, worker in enumerate(self._slots)
@@ -122,7 +131,7 @@ class _Worker:
         self.cell = cell
         return True
 
-    def hear(self, *, readable: bool) -> Done | Raised | Died | None:
+    def hear(self, *, readable: bool) -> Outcome | None:
         """What came of the cell, or None if the process is still busy."""
         assert self.cell is not None
         if not readable and self._process.exitcode is None:
@@ -142,7 +151,7 @@ class _Worker:
             self.kill()
             return Died(cell, reason)
         self.cell = None
-        assert isinstance(message, Done | Raised)
+        assert isinstance(message, Done | Raised | Refused)
         return message
 
     def kill(self) -> None:
@@ -181,8 +190,8 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _failed(outcome: Done | Raised) -> bool:
-    return isinstance(outcome, Raised) or outcome.failed
+def _failed(outcome: Done | Raised | Refused) -> bool:
+    return not isinstance(outcome, Done) or outcome.failed
 
 
 def _end_in_words(status: int | None) -> str:

@@ -13,7 +13,16 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from pinprick.bench.cell import Cell
-from pinprick.bench.engines.workers import Died, Done, Raised, Share, Work, attempt
+from pinprick.bench.engines.workers import (
+    Died,
+    Done,
+    Outcome,
+    Raised,
+    Refused,
+    Share,
+    Work,
+    attempt,
+)
 from pinprick.errors import BadInput, MissingExtra, first_sentence
 from pinprick.freed_memory import keep_freed_memory
 
@@ -60,7 +69,7 @@ class RayWorkers:
         self._tasks[task] = (cell, node)
         return names[node]
 
-    def wait(self, seconds: float) -> Sequence[Done | Raised | Died]:
+    def wait(self, seconds: float) -> Sequence[Outcome]:
         ready, _ = self._ray.wait(list(self._tasks), timeout=seconds)
         return [self._outcome(task, self._tasks.pop(task)[0]) for task in ready]
 
@@ -72,7 +81,7 @@ class RayWorkers:
         if self._connected_here:
             self._ray.shutdown()
 
-    def _outcome(self, task: Any, cell: Cell) -> Done | Raised | Died:
+    def _outcome(self, task: Any, cell: Cell) -> Outcome:
         try:
             outcome = self._ray.get(task)
         except self._ray.exceptions.RayTaskError as error:  # raised before the work began
@@ -82,7 +91,7 @@ class RayWorkers:
             return Died(cell, "was killed by Ray's memory monitor: its machine ran out of memory")
         except self._ray.exceptions.RayError as error:
             return Died(cell, f"died: {first_sentence(error)}")
-        assert isinstance(outcome, Done | Raised)
+        assert isinstance(outcome, Done | Raised | Refused)
         return outcome
 
     def _room(self) -> dict[str, int]:
@@ -109,10 +118,10 @@ class RayWorkers:
         }
 
 
-def _task(work: Work) -> Callable[[Cell], Done | Raised]:
+def _task(work: Work) -> Callable[[Cell], Done | Raised | Refused]:
     """The function that Ray sends to each process once, and with it the work and what it holds."""
 
-    def run(cell: Cell) -> Done | Raised:
+    def run(cell: Cell) -> Done | Raised | Refused:
         keep_freed_memory()
         return attempt(work, cell)
 

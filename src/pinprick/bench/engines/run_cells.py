@@ -12,11 +12,12 @@ from itertools import groupby
 from typing import Literal
 
 from pinprick.bench.cell import Cell
+from pinprick.bench.cell_file import Newer
 from pinprick.bench.engines.claims import Claims, in_share
 from pinprick.bench.engines.here import Here
 from pinprick.bench.engines.processes import Processes
 from pinprick.bench.engines.ray import RayWorkers
-from pinprick.bench.engines.workers import Died, Done, Raised, Share, Work, Workers
+from pinprick.bench.engines.workers import Done, Outcome, Raised, Refused, Share, Work, Workers
 from pinprick.bench.store import Store
 from pinprick.errors import BadInput, MissingExtra, Stopped, UnknownName
 from pinprick.jobs.progress import CellCount, Progress, ShowCells
@@ -62,7 +63,7 @@ def run_cells(
         store: Where the rows go.
         work: Runs a cell. Other processes get a copy each, once, by pickle.
         engine: "here", "processes" or "ray".
-        workers: Cells at a time; None for one per GPU or CPU core.
+        workers: Cells at a time with "processes" or "ray"; None for one per GPU or CPU core.
         retry_errors: Run cells again whose result is an error.
         share: (2, 8) runs the second of eight parts of the cells, divided by key.
         progress: Receives what is finished and what is running.
@@ -71,6 +72,11 @@ def run_cells(
         raise UnknownName("engine", str(engine), ENGINES)
     if workers is not None and workers < 1:
         raise BadInput(f"the number of workers must be at least 1, got {workers}")
+    if engine == "here" and workers is not None and workers > 1:
+        raise BadInput(
+            f"the engine here runs one cell at a time, got {workers} workers; for several at a "
+            "time add --engine processes"
+        )
     store.prepare()
     mine = [cell for cell in dict.fromkeys(cells) if in_share(cell.key, share)]
     with (
@@ -88,7 +94,7 @@ def run_cells(
                 f"stopped: {done} of {len(mine)} cells are finished; "
                 "the same command runs the others"
             ) from None
-        with suppress(MissingExtra):  # a run can do without polars
+        with suppress(MissingExtra, Newer):  # a run can do without polars
             store.update_index()
         failed = sum(store.failed(cell) for cell in mine)
         return RunSummary(len(mine), run.found, run.finished, failed)
@@ -150,7 +156,8 @@ class _Run:
                     self._running[cell] = workers.start(cell, avoid=avoid)
             self._tell(elsewhere)
             if self._running:
-                for outcome in workers.wait(_WAIT):
+                ended = workers.wait(_WAIT)
+                for outcome in sorted(ended, key=_is_refused):  # finished rows are written first
                     queue.extend(self._end(outcome))
             elif elsewhere:
                 time.sleep(_WAIT)
@@ -162,14 +169,19 @@ class _Run:
             return False
         return not (self._retry_errors and self._store.failed(cell))
 
-    def _end(self, outcome: Done | Raised | Died) -> list[Cell]:
-        """Write what came of a cell; returns the cell if it is to be run again."""
+    def _end(self, outcome: Outcome) -> list[Cell]:
+        """Write what came of a cell; returns the cell if it is to be run again.
+
+        ``BadInput`` where the cell cannot be run here. Its rows would say nothing of the attack.
+        """
         cell = outcome.cell
         where = self._running.pop(cell)
         if isinstance(outcome, Done):
             self._write(outcome)
         elif isinstance(outcome, Raised):
             self._write_error(cell, outcome.error, outcome.seconds)
+        elif isinstance(outcome, Refused):
+            raise BadInput(f"{cell.title} cannot be run here: {outcome.reason}")
         else:
             self._deaths[cell] += 1
             self._died_at[cell] = where
@@ -207,3 +219,7 @@ class _Run:
                 running=tuple(running),
             )
         )
+
+
+def _is_refused(outcome: Outcome) -> bool:
+    return isinstance(outcome, Refused)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pinprick.bench.cell import Cell
+from pinprick.bench.cell_file import rows_failed
 from pinprick.errors import PinprickError, one_line
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class Done:
 
     @property
     def failed(self) -> bool:
-        """Whether a row holds an error."""
-        return any(self.table.column("error").to_pylist())
+        """Whether a row holds an error, or a victim failed."""
+        return rows_failed(self.table)
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,22 @@ class Raised:
 
 
 @dataclass(frozen=True)
+class Refused:
+    """A cell that cannot be run where the worker is: no GPU, other weights, no data."""
+
+    cell: Cell
+    reason: str
+
+
+@dataclass(frozen=True)
 class Died:
     """A cell whose worker died before it was finished."""
 
     cell: Cell
     reason: str
+
+
+Outcome = Done | Raised | Refused | Died
 
 
 @dataclass(frozen=True)
@@ -78,19 +90,24 @@ class Workers(Protocol):
             Where it runs, for people.
         """
 
-    def wait(self, seconds: float) -> Sequence[Done | Raised | Died]:
+    def wait(self, seconds: float) -> Sequence[Outcome]:
         """Wait for cells to end, at most so long if the engine can, and return what ended."""
 
     def close(self) -> None:
         """Stop all workers; what they are working on is dropped."""
 
 
-def attempt(work: Work, cell: Cell) -> Done | Raised:
-    """Run a cell; an exception becomes the outcome."""
+def attempt(work: Work, cell: Cell) -> Done | Raised | Refused:
+    """Run a cell; an exception becomes the outcome.
+
+    Errors of attacks are rows already. A ``PinprickError`` comes from loading what the cell needs.
+    """
     start = time.monotonic()
     try:
         table, origin = work(cell)
+    except PinprickError as error:
+        return Refused(cell, one_line(error))
     except Exception as error:
-        kind = "" if isinstance(error, PinprickError) else f"{type(error).__name__}: "
-        return Raised(cell, f"{kind}{one_line(error)}", time.monotonic() - start)
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        return Raised(cell, reason, time.monotonic() - start)
     return Done(cell, table, origin)
