@@ -12,7 +12,16 @@ from pathlib import Path
 from pinprick.data.registry import load_data
 from pinprick.errors import PinprickError
 
-PLANS = ("table1", "table2", "table3", "ablations", "claims", "egs_tssa", "interpretation", "table4")
+PLANS = (
+    "table1",
+    "table2",
+    "table3",
+    "ablations",
+    "claims",
+    "egs_tssa",
+    "interpretation",
+    "table4",
+)
 CLASSES = 10
 
 

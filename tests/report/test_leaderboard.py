@@ -35,6 +35,20 @@ def test_optimality_and_both_fooling_rates_by_hand() -> None:
     assert (half.done, half.expected, half.images, half.tasks) == (5, 5, 5, 1)
 
 
+def test_a_clean_error_is_one_also_where_it_was_attacked_towards_a_class() -> None:
+    targeted: dict[str, Any] = {"goal": "class 3", "correct": [False, False, True, True, True]}
+    rows = frame(cell("a", [0, 5, 2, 4, INF], **targeted), cell("b", [0, INF, 4, 4, 6], **targeted))
+    board = leaderboard(*rows, rank_at=3, details=True)
+    (model,) = board.models
+    assert model.clean_accuracy.value == 0.6
+    assert [model.robust_accuracy[k].value for k in (3, 10)] == [0.4, 0]
+    first, second = line_of(board, "a"), line_of(board, "b")
+    assert [first.fooling_rate.value, second.fooling_rate.value] == pytest.approx([2 / 3, 1])
+    assert (first.fooling_rate_of_all.value, second.fooling_rate_of_all.value) == (0.8, 1)
+    assert [first.optimality.value, second.optimality.value] == pytest.approx([1, 2 / 3])
+    assert [line.area for line in board.groups[0].details[0].lines] == [12 / 5, 14 / 5]
+
+
 def test_elements_are_counted_where_they_are_asked_for() -> None:
     board = leaderboard(*frame(cell("a", BEST), cell("b", [0, 4, 4, 8, 8])), unit="elements")
     assert line_of(board, "a").median == 15

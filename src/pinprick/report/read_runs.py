@@ -174,7 +174,7 @@ def _columns(frame: "pl.DataFrame", unit: Unit) -> dict[str, NDArray[Any]]:
 
     def needed(column: str) -> pl.Expr:
         units = pl.when("success").then(pl.col(column).cast(pl.Float64)).otherwise(np.inf)
-        return pl.when("skipped").then(0.0).otherwise(units).fill_null(np.inf).alias(column)
+        return pl.when("correct").then(units.fill_null(np.inf)).otherwise(0.0).alias(column)
 
     plain = frame.select(
         pl.col("index"),
