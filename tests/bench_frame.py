@@ -55,6 +55,7 @@ _TYPES: dict[str, Any] = {
     "precision": pl.String,
     "device": pl.String,
     "speed": pl.String,
+    "labels_by_number": pl.Boolean,
     "victim_models": pl.List(pl.String),
 }
 
@@ -88,6 +89,7 @@ def cell(
         "precision": "float32",
         "speed": "exact",
         "device": "cpu",
+        "labels_by_number": False,
         "victim_models": [],
         **{key: about.pop(key) for key in list(about) if key in _CELL},
     }

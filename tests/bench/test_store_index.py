@@ -19,7 +19,10 @@ from pinprick.bench.row_schema import ROWS
 from pinprick.bench.status import status_of
 from pinprick.bench.store import Store
 
-CELLS = [cell_with(seed=seed, max_forwards=None if seed else 7) for seed in range(4)]
+CELLS = [
+    cell_with(seed=seed, max_forwards=None if seed else 7, labels_by_number=seed == 2)
+    for seed in range(4)
+]
 
 
 def whole_rows(cell: Cell, *, pixels: int = 2, error: str = "") -> pa.Table:

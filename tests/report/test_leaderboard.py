@@ -254,6 +254,36 @@ def test_rows_that_are_there_twice_are_refused_until_some_are_chosen() -> None:
         leaderboard(*rows, where={"device": ["cuda"], "attack": ["b"]})
 
 
+def test_one_of_the_cells_counts_that_differ_in_victims_or_in_what_is_saved() -> None:
+    judged: dict[str, Any] = {
+        "victim_models": ["v"],
+        "victims": [[1]] * 5,
+        "victims_clean": [[0]] * 5,
+    }
+    rows = frame(cell("a", BEST), cell("a", BEST, **judged), cell("b", BEST))
+    board = leaderboard(*rows, details=True, transfer=True)
+    assert [(line.attack, line.done, line.seeds) for line in board.attacks] == [
+        ("a", 5, 1),
+        ("b", 5, 1),
+    ]
+    assert len(board.transfers) == 1
+    broken = frame(cell("a", ["no"] * 5, **judged), cell("a", BEST), cell("b", BEST))
+    assert line_of(leaderboard(*broken), "a").errors == 0
+
+
+def test_labels_by_number_are_a_task_of_their_own() -> None:
+    by_number: dict[str, Any] = {"labels_by_number": True, "data_hash": "x"}
+    rows = frame(cell("a", BEST), cell("a", [0, 0, 4, 4, 4], **by_number))
+    board = leaderboard(*rows)
+    assert [line.goal for line in board.models] == ["untargeted", "untargeted, labels by number"]
+    assert board.attacks[0].done == 10
+    (model,) = leaderboard(*rows, where={"labels_by_number": ["true"]}).models
+    assert model.clean_accuracy.value == 0.6
+    both = {**by_number, "goal": "random", "seed": 1}
+    (model,) = leaderboard(*frame(cell("a", BEST, **both))).models
+    assert model.goal == "random, seed 1, labels by number"
+
+
 def test_data_that_changed_between_runs_is_refused() -> None:
     with pytest.raises(BadInput, match="the data changed between runs"):
         leaderboard(*frame(cell("a", BEST, data_hash="x"), cell("b", BEST, data_hash="y")))

@@ -39,6 +39,7 @@ _CELL: dict[str, Any] = {
     **dict.fromkeys((*_TEXT, "precision", "device", "speed"), pl.String),
     **dict.fromkeys((*_NUMBERS, "max_forwards", "max_backwards", "max_passes"), pl.Int64),
     "dense": pl.Boolean,
+    "labels_by_number": pl.Boolean,
     "victim_models": pl.List(pl.String),
 }
 _FILE = {
@@ -115,6 +116,7 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
     return {
         "max_passes": cell.max_passes,
         "speed": cell.speed,
+        "labels_by_number": cell.labels_by_number,
         **cell.plain(),
         "cell": cell.key,
         "attack": cell.attack["name"],
