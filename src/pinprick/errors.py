@@ -91,6 +91,11 @@ def first_sentence(error: object) -> str:
     return one_line(error).partition(". ")[0][:_LONGEST]
 
 
+def counted(count: int, noun: str) -> str:
+    """As in "1 file" and "3 files"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def first_few(names: Sequence[str], most: int = 3, *, separator: str = ", ") -> str:
     """The first few names, and how many more there are."""
     rest = f" and {len(names) - most} more" if len(names) > most else ""

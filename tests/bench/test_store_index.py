@@ -165,6 +165,23 @@ def test_a_file_with_too_few_rows_is_left_out(store: Store) -> None:
     assert cell.key not in pixels_of(store)
 
 
+def test_a_file_with_other_rows_than_were_written_is_left_out(store: Store) -> None:
+    path = store.path(CELLS[0].key)
+    text = pl.read_parquet_metadata(path)
+    pl.read_parquet(path).with_columns(pixels=9).write_parquet(path, metadata=text)
+    make_older(path, 50)
+    for _ in range(2):
+        assert set(pixels_of(Store(store.folder))) == {cell.key for cell in CELLS[1:]}
+    assert CELLS[0].key not in Store(store.folder).rows_and_cells(whole=True)[1]["cell"]
+    assert Store(store.folder).damaged(again=False) == [path]
+
+
+def test_the_hash_of_a_file_is_checked_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.update_index()
+    refuse_cell_files(monkeypatch)
+    assert Store(store.folder).damaged(again=False) == []
+
+
 def test_a_store_that_cannot_be_written_is_read(store: Store) -> None:
     index_of(store).mkdir()
     assert_as_in_the_files(store)
@@ -209,7 +226,7 @@ def test_a_cell_that_was_checked_is_not_hashed_again(
         assert not one.has(cell_with(seed=99))
 
 
-def test_a_cell_is_not_taken_for_checked_because_the_index_has_it(store: Store) -> None:
+def test_a_damaged_cell_is_not_taken_for_checked_after_an_update_of_the_index(store: Store) -> None:
     path = store.path(CELLS[0].key)
     content = bytearray(path.read_bytes())
     content[60] ^= 1

@@ -55,6 +55,15 @@ def test_a_store_is_shown_in_every_format(run: Run, store: Path) -> None:
     assert "sparse_rs" not in alone.out
 
 
+def test_damaged_files_are_counted_on_stderr(run: Run, store: Path) -> None:
+    first, *_ = sorted((store / "cells").rglob("*.parquet"))
+    first.write_bytes(first.read_bytes()[:-20])
+    for options in ((), ("--best-so-far",)):
+        shell = run("bench", "show", store, *options)
+        assert shell.status == 0
+        assert "1 file is damaged and not read; see pinprick bench status" in shell.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
