@@ -406,6 +406,40 @@ def test_the_transfer_matrix_by_hand() -> None:
     assert leaderboard(*frame(cell("b", BEST)), transfer=True).transfers == {}
 
 
+def test_networks_of_one_name_are_sources_and_victims_of_their_own() -> None:
+    def judged(after: int, **about: Any) -> list[dict[str, Any]]:
+        victims: dict[str, Any] = {"victims": [[after]] * 2, "victims_clean": [[0]] * 2}
+        return cell("a", [3, 3], victim_models=["other"], **victims, **about)
+
+    old, new = "1" * 64, "2" * 64
+    rows = frame(judged(0, weights=old), judged(1, weights=new))
+    matrix = leaderboard(*rows, transfer=True).transfers
+    rates = {source[1]: line["other"][0].fooled for source, line in matrix.items()}
+    assert rates == {"net (11111111)": (0, 2), "net (22222222)": (2, 2)}
+    rows = frame(judged(0, victim_weights=[old]), judged(1, victim_weights=[new]))
+    (line,) = leaderboard(*rows, transfer=True).transfers.values()
+    rates = {victim: one.fooled for victim, (one,) in line.items()}
+    assert rates == {"other (11111111)": (0, 2), "other (22222222)": (2, 2)}
+
+
+def test_an_image_that_a_victim_judged_twice_counts_once() -> None:
+    once: dict[str, Any] = {
+        "victim_models": ["v"],
+        "victims": [[1]] * 2,
+        "victims_clean": [[0]] * 2,
+    }
+    twice: dict[str, Any] = {
+        "victim_models": ["v", "w"],
+        "victims": [[1, 0]] * 2,
+        "victims_clean": [[0, 0]] * 2,
+    }
+    further = cell("a", [3, 3], first=2, **twice)
+    rows = frame(cell("a", [3, 3], **once), cell("a", [3, 3], **twice), further)
+    (line,) = leaderboard(*rows, transfer=True).transfers.values()
+    assert [one.fooled for one in line["v"]] == [(4, 4)]
+    assert [one.fooled for one in line["w"]] == [(0, 4)]
+
+
 def test_transfer_over_seeds_is_a_mean() -> None:
     seeds = [
         cell(

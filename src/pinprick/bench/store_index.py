@@ -41,6 +41,7 @@ _CELL: dict[str, Any] = {
     "dense": pl.Boolean,
     "labels_by_number": pl.Boolean,
     "victim_models": pl.List(pl.String),
+    "victim_weights": pl.List(pl.String),
 }
 _FILE = {
     "size": pl.Int64,
@@ -108,6 +109,7 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
         "attack": cell.attack["name"],
         "settings": canonical(cell.attack),
         "victim_models": [name for name, _ in cell.victims],
+        "victim_weights": [weights for _, weights in cell.victims],
     }
 
 

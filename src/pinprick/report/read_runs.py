@@ -46,7 +46,7 @@ def choose_cells(
     """
     import polars as pl
 
-    cells = _choose(cells.select("cell", *CELL, "victim_models"), where or {})
+    cells = _choose(cells.select("cell", *CELL, "victim_models", "victim_weights"), where or {})
     labels = attack_labels(cells.select(ATTACK).unique().sort("attack", "settings").to_dicts())
     cells = cells.with_columns(
         name=pl.Series([labels[row] for row in cells.select(ATTACK).iter_rows()], dtype=pl.String)
