@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pinprick.cli.bench_where import Where, read_where
+from pinprick.cli.bench_where import Where, read_where, split_values
 from pinprick.cli.console import Console
 from pinprick.errors import BadInput, counted
 
@@ -113,7 +113,7 @@ def main(
         *read,
         unit=unit.value,
         rank_at=k,
-        attacks=None if attacks is None else [name.strip() for name in attacks.split(",")],
+        attacks=None if attacks is None else split_values(attacks),
         where=chosen,
         best_so_far=best_so_far,
         trapezoid=trapezoid,
