@@ -99,6 +99,10 @@ def test_errors_are_kept_said_and_retried_on_demand_alone(
     assert shell.status == 2
     assert "2 cells have errors, which are their rows; --retry-errors runs them" in shell.err
     assert Store("out").scan().collect()["error"].to_list() == ["ValueError: no luck"] * 2
+    status = run("bench", "status", small, "--store", "out")
+    assert "error in 2 cells, 2 rows: ValueError: no luck" in status.out
+    (error,) = json.loads(run("bench", "status", small, "--store", "out", "--json").out)["errors"]
+    assert error == {"message": "ValueError: no luck", "cells": 2, "rows": 2}
     assert "0 run now, 2 finished before" in run("bench", "run", small, "--store", "out").out
     again = run("bench", "run", small, "--store", "out", "--retry-errors")
     assert "2 run now" in again.out

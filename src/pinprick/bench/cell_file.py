@@ -6,6 +6,7 @@ file's metadata, under ``pinprick``. All other files are damaged.
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
@@ -131,10 +132,10 @@ def read_cell_file(path: Path) -> tuple[Cell, Origin, "pa.Table"]:
     return about.cell, about.origin, table.replace_schema_metadata(None)
 
 
-def has_errors(path: Path) -> bool:
-    """Whether some rows of a finished cell hold an error."""
+def errors_in(path: Path) -> Counter[str]:
+    """The errors that rows of a finished cell hold, and in how many rows."""
     table = needed("pyarrow.parquet").ParquetFile(path).read(["error"], use_threads=False)
-    return any(table.column("error").to_pylist())
+    return Counter(filter(None, table.column("error").to_pylist()))
 
 
 def read_about(path: Path) -> About | None:

@@ -10,6 +10,7 @@ other files are damaged: they are never read as rows, and a run writes them agai
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from pinprick.bench.cell_file import (
     Damaged,
     Origin,
     Stamp,
-    has_errors,
+    errors_in,
     read_about,
     read_cell_file,
     stamp_of,
@@ -105,7 +106,11 @@ class Store:
 
     def failed(self, cell: Cell) -> bool:
         """Whether the cell is finished, and some of its rows hold an error."""
-        return self.has(cell) and has_errors(self.path(cell.key))
+        return bool(self.errors(cell))
+
+    def errors(self, cell: Cell) -> Counter[str]:
+        """The errors in the rows of a cell, and in how many rows; none if it is not finished."""
+        return errors_in(self.path(cell.key)) if self.has(cell) else Counter()
 
     @cached_property
     def _sound(self) -> dict[str, Stamp]:

@@ -8,7 +8,7 @@ import typer
 
 from pinprick.cli import bench_show, bench_stores, options
 from pinprick.cli.console import Console, print_json, print_table
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, counted
 
 if TYPE_CHECKING:
     from pinprick.bench.cache import Cache
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pinprick.bench.validate import GroupEstimate
 
 _MOST = 3  # damaged files that a message names
+_MOST_ERRORS = 10  # that are printed; --json has all
 
 app = typer.Typer(rich_markup_mode=None, help="Run plans of attacks on models; rows go to a store.")
 app.command("show")(bench_show.main)
@@ -156,6 +157,7 @@ def status(
     """Show which cells of a plan are finished, have errors, or are missing.
 
     Files in the store that are truncated or otherwise damaged are named. A run writes them again.
+    Each error is printed once, with the number of cells and rows that have it.
     """
     from pinprick.bench.cache import Cache
     from pinprick.bench.status import status_of
@@ -197,6 +199,11 @@ def _print_status(found: "Status") -> None:
         names = ", ".join(map(str, found.damaged[:_MOST]))
         more = f" and {len(found.damaged) - _MOST} more" if len(found.damaged) > _MOST else ""
         typer.echo(f"damaged, not read: {names}{more}")
+    for error in found.errors[:_MOST_ERRORS]:
+        where = f"{counted(error.cells, 'cell')}, {counted(error.rows, 'row')}"
+        typer.echo(f"error in {where}: {error.message}")
+    if len(found.errors) > _MOST_ERRORS:
+        typer.echo(f"{len(found.errors) - _MOST_ERRORS} more errors, which --json lists")
 
 
 @app.command("validate")

@@ -52,7 +52,7 @@ def read_store(store: Store, name: str) -> Source:
     found = read_runs(rows, cells, "pixels")
     if not found.runs:
         raise BadInput(
-            f"every row of {name} has an error; to list them: pinprick bench status {name}"
+            f"every row has an error; to list them: pinprick bench status PLAN --store {name}"
         )
     frame = rows.select("cell", "index", "success", "skipped", "success_8bit", "error", "steps")
     several = _tasks_by_weights(found.tasks)
