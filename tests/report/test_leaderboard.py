@@ -381,6 +381,13 @@ def test_details_by_hand() -> None:
         leaderboard(*rows, details=True, baseline="z")
 
 
+def test_details_of_skipped_images_alone_are_undefined() -> None:
+    board = leaderboard(*frame(cell("a", [0, 0]), cell("b", [0, 0])), details=True)
+    (details,) = board.groups[0].details
+    rates = next(table for table in details.tables() if "cost" in table.caption)
+    assert rates.rows[0] == ("a", "0 of 2", "-", "- + -", "-")
+
+
 def test_queries_are_unknown_without_a_trace() -> None:
     rows = frame(cell("a", BEST, first_success_forwards=[None] * 5), cell("b", BEST))
     board = leaderboard(*rows, details=True)
