@@ -15,6 +15,7 @@ from bench.cells import ORIGIN, cell_with, rows_of
 from pinprick.bench import cell_file, store_index
 from pinprick.bench import store as store_module
 from pinprick.bench.cell import Cell
+from pinprick.bench.compare_stores import merge_stores
 from pinprick.bench.row_schema import ROWS
 from pinprick.bench.status import status_of
 from pinprick.bench.store import Store
@@ -100,6 +101,14 @@ def test_a_second_reading_opens_no_file_of_a_cell(
     store.update_index()
     refuse_cell_files(monkeypatch)
     assert set(pixels_of(Store(store.folder))) == {cell.key for cell in CELLS}
+
+
+def test_a_merged_store_has_its_index(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge_stores([store.folder], tmp_path / "merged")
+    refuse_cell_files(monkeypatch)
+    assert set(pixels_of(Store(tmp_path / "merged"))) == {cell.key for cell in CELLS}
 
 
 def test_changed_new_and_removed_files_are_noticed(store: Store) -> None:
