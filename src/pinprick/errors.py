@@ -26,6 +26,10 @@ class BadInput(PinprickError):
     """Images, labels or options that do not fit together."""
 
 
+class NotTrusted(BadInput):
+    """A file of a model that is a program, which is loaded only where the caller trusts it."""
+
+
 class OverBudget(PinprickError):
     """An attack used more passes than its limits allow."""
 
