@@ -97,7 +97,7 @@ def first_sentence(error: object) -> str:
 
 def counted(count: int, noun: str) -> str:
     """As in "1 file" and "3 files"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def first_few(names: Sequence[str], most: int = 3, *, separator: str = ", ") -> str:

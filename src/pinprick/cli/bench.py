@@ -121,13 +121,13 @@ def run(
         print_json(asdict(summary))
     else:
         typer.echo(
-            f"{summary.cells} cells: {summary.finished} run now, {summary.found} finished before, "
-            f"{summary.failed} with errors"
+            f"{counted(summary.cells, 'cell')}: {summary.finished} run now, "
+            f"{summary.found} finished before, {summary.failed} with errors"
         )
     if summary.failed:
         raise BadInput(
-            f"{summary.failed} cells have errors, which are their rows; "
-            "--retry-errors runs them again"
+            f"errors in {counted(summary.failed, 'cell')}; pinprick bench status prints them, "
+            "--retry-errors runs again what failed"
         )
 
 
@@ -267,11 +267,12 @@ def _print_estimate(found: "list[GroupEstimate]") -> None:
     known = [one.seconds for one in found if one.seconds is not None]
     cells = sum(one.cells for one in found)
     typer.echo(
-        f"{cells} cells: passes take at most {time_in_words(sum(known))} on one worker; what "
-        "attacks do between passes comes on top"
+        f"{counted(cells, 'cell')}: passes take at most {time_in_words(sum(known))} on one worker; "
+        "what attacks do between passes comes on top"
     )
     if len(known) < len(found):
-        typer.echo(f"{len(found) - len(known)} lines have no limit of passes: time unknown")
+        lines = counted(len(found) - len(known), "line")
+        typer.echo(f"time unknown, as there is no limit of passes: {lines}")
 
 
 app.command("verify")(bench_stores.verify)
