@@ -55,7 +55,9 @@ _TYPES: dict[str, Any] = {
     "precision": pl.String,
     "device": pl.String,
     "speed": pl.String,
+    "labels_by_number": pl.Boolean,
     "victim_models": pl.List(pl.String),
+    "victim_weights": pl.List(pl.String),
 }
 
 
@@ -88,7 +90,9 @@ def cell(
         "precision": "float32",
         "speed": "exact",
         "device": "cpu",
+        "labels_by_number": False,
         "victim_models": [],
+        "victim_weights": ["v" * 64 for _ in about.get("victim_models", ())],
         **{key: about.pop(key) for key in list(about) if key in _CELL},
     }
     key = str(sorted((name, str(value)) for name, value in of_cell.items()))

@@ -71,6 +71,10 @@ def test_robust_accuracy_is_over_all_images_and_counts_clean_errors() -> None:
     last = torch.tensor([3])
     unheard = replace(result, clean_logits=result.clean_logits.index_fill(0, last, torch.nan))
     assert unheard.robust_accuracy(0) == 0.75
+    targeted = replace(wrong, goal=Goal(wrong.goal.labels, torch.tensor([2, 2, 2, 2])))
+    assert targeted.skipped.tolist() == [False] * 4
+    assert targeted.robust_accuracy([0, 9]) == [0.75, 0.75]
+    assert targeted.robust_accuracy_curve() == [(0, 0.75)]
 
 
 def test_the_smallest_change_counts() -> None:

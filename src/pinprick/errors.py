@@ -26,6 +26,10 @@ class BadInput(PinprickError):
     """Images, labels or options that do not fit together."""
 
 
+class NotTrusted(BadInput):
+    """A file of a model that is a program, which is loaded only where the caller trusts it."""
+
+
 class OverBudget(PinprickError):
     """An attack used more passes than its limits allow."""
 
@@ -89,6 +93,11 @@ def one_line(error: object) -> str:
 def first_sentence(error: object) -> str:
     """The first sentence of what an error of another package says, at most 200 characters."""
     return one_line(error).partition(". ")[0][:_LONGEST]
+
+
+def counted(count: int, noun: str) -> str:
+    """As in "1 file" and "3 files"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def first_few(names: Sequence[str], most: int = 3, *, separator: str = ", ") -> str:

@@ -260,8 +260,7 @@ class AttackResult(BatchRows):
         """Needed units, 0 where the clean image counts as an error."""
         check_unit(unit)
         needed = self.needed_pixels if unit == "pixels" else self.needed_elements
-        finite = self.clean_logits.isfinite().all(dim=1)
-        counted: Numbers = needed.masked_fill(~finite, 0.0).cpu().numpy()
+        counted: Numbers = needed.masked_fill(~self.correct, 0.0).cpu().numpy()
         return counted
 
     @property

@@ -14,7 +14,7 @@ from pinprick.bench.cache import Cache
 from pinprick.bench.cell import Cell
 from pinprick.bench.plan_file import read_plan
 from pinprick.bench.rows import error_table
-from pinprick.bench.status import GroupStatus, status_of
+from pinprick.bench.status import ErrorStatus, GroupStatus, status_of
 from pinprick.bench.store import Store
 from pinprick.bench.validate import estimate, in_gb
 from pinprick.errors import BadInput
@@ -30,7 +30,7 @@ def test_status_counts_finished_failed_and_damaged_cells(tmp_path: Path) -> None
     cells = [cell_with(seed=seed) for seed in range(4)]
     for cell, error in zip(cells, ("", "out of luck", ""), strict=False):
         _finish(store, cell, error)
-    _finish(store, cell_with(seed=99))
+    _finish(store, cell_with(seed=99), "of another plan")
     broken = store.path(cells[2].key)
     broken.write_bytes(b"half")
     status = status_of([*cells, cell_with(goal="random")], store)
@@ -41,6 +41,19 @@ def test_status_counts_finished_failed_and_damaged_cells(tmp_path: Path) -> None
     ]
     assert (status.cells, status.finished, status.failed, status.others) == (5, 2, 1, 1)
     assert status.damaged == [broken]
+    assert status.errors == [ErrorStatus("out of luck", cells=1, rows=3)]
+
+
+def test_status_has_each_error_once_and_the_most_frequent_first(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.prepare()
+    cells = [cell_with(seed=seed) for seed in range(3)]
+    for cell, error in zip(cells, ("rare", "out of luck. 3 GB", "out of luck. 4 GB"), strict=True):
+        _finish(store, cell, error)
+    assert status_of(cells, store).errors == [
+        ErrorStatus("out of luck", cells=2, rows=6),
+        ErrorStatus("rare", cells=1, rows=3),
+    ]
 
 
 @pytest.fixture

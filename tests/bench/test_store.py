@@ -26,6 +26,8 @@ from pinprick.bench.store import Store
 from pinprick.bench.verify import verify_store
 from pinprick.errors import BadInput
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
@@ -203,6 +205,29 @@ def test_rows_are_scanned_with_the_columns_of_their_cell_and_without_damaged_fil
     assert rows["victim_models"][0].to_list() == ["pinprick:mnist_cnn_pgd_at"]
 
 
+def test_rows_other_than_were_written_are_not_scanned(store: Store) -> None:
+    other = cell_with(seed=1)
+    for cell in (CELL, other):
+        store.write(cell, rows_of(cell), ORIGIN)
+    _tamper(store.path(other.key))
+    assert store.scan().collect()["cell"].unique().to_list() == [CELL.key]
+
+
+def test_a_store_of_damaged_files_says_so(store: Store) -> None:
+    store.write(CELL, rows_of(CELL), ORIGIN)
+    _truncate(store.path(CELL.key))
+    with pytest.raises(BadInput, match="has no finished cells; 1 file is damaged"):
+        store.scan()
+
+
+PUBLISHED = [path.parent for path in sorted((ROOT / "results").rglob("store.json"))]
+
+
+@pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_no_file_of_a_published_store_is_damaged(folder: Path) -> None:
+    assert Store(folder).damaged() == []
+
+
 def test_an_empty_store_has_nothing_to_scan(store: Store) -> None:
     with pytest.raises(BadInput, match="has no finished cells"):
         store.scan()
@@ -307,7 +332,7 @@ def test_old_leftovers_of_killed_runs_are_removed_and_new_ones_stay(store: Store
 
 
 def test_ten_thousand_rows_of_photographs_take_less_than_20_mb() -> None:
-    published = Store(Path(__file__).parents[2] / "results" / "leaderboard")
+    published = Store(ROOT / "results" / "leaderboard")
     rows = {
         published.path(key): len(cell)
         for key, (cell, _) in published.cells().items()

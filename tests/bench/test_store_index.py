@@ -15,11 +15,15 @@ from bench.cells import ORIGIN, cell_with, rows_of
 from pinprick.bench import cell_file, store_index
 from pinprick.bench import store as store_module
 from pinprick.bench.cell import Cell
+from pinprick.bench.compare_stores import merge_stores
 from pinprick.bench.row_schema import ROWS
 from pinprick.bench.status import status_of
 from pinprick.bench.store import Store
 
-CELLS = [cell_with(seed=seed, max_forwards=None if seed else 7) for seed in range(4)]
+CELLS = [
+    cell_with(seed=seed, max_forwards=None if seed else 7, labels_by_number=seed == 2)
+    for seed in range(4)
+]
 
 
 def whole_rows(cell: Cell, *, pixels: int = 2, error: str = "") -> pa.Table:
@@ -99,6 +103,14 @@ def test_a_second_reading_opens_no_file_of_a_cell(
     assert set(pixels_of(Store(store.folder))) == {cell.key for cell in CELLS}
 
 
+def test_a_merged_store_has_its_index(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge_stores([store.folder], tmp_path / "merged")
+    refuse_cell_files(monkeypatch)
+    assert set(pixels_of(Store(tmp_path / "merged"))) == {cell.key for cell in CELLS}
+
+
 def test_changed_new_and_removed_files_are_noticed(store: Store) -> None:
     store.update_index()
     write(store, CELLS[0], pixels=5, age=50)
@@ -162,6 +174,23 @@ def test_a_file_with_too_few_rows_is_left_out(store: Store) -> None:
     assert cell.key not in pixels_of(store)
 
 
+def test_a_file_with_other_rows_than_were_written_is_left_out(store: Store) -> None:
+    path = store.path(CELLS[0].key)
+    text = pl.read_parquet_metadata(path)
+    pl.read_parquet(path).with_columns(pixels=9).write_parquet(path, metadata=text)
+    make_older(path, 50)
+    for _ in range(2):
+        assert set(pixels_of(Store(store.folder))) == {cell.key for cell in CELLS[1:]}
+    assert CELLS[0].key not in Store(store.folder).rows_and_cells(whole=True)[1]["cell"]
+    assert Store(store.folder).damaged(again=False) == [path]
+
+
+def test_the_hash_of_a_file_is_checked_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.update_index()
+    refuse_cell_files(monkeypatch)
+    assert Store(store.folder).damaged(again=False) == []
+
+
 def test_a_store_that_cannot_be_written_is_read(store: Store) -> None:
     index_of(store).mkdir()
     assert_as_in_the_files(store)
@@ -206,7 +235,7 @@ def test_a_cell_that_was_checked_is_not_hashed_again(
         assert not one.has(cell_with(seed=99))
 
 
-def test_a_cell_is_not_taken_for_checked_because_the_index_has_it(store: Store) -> None:
+def test_a_damaged_cell_is_not_taken_for_checked_after_an_update_of_the_index(store: Store) -> None:
     path = store.path(CELLS[0].key)
     content = bytearray(path.read_bytes())
     content[60] ^= 1

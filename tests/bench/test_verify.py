@@ -297,6 +297,21 @@ def test_a_store_of_which_nothing_can_be_verified_fails(
     assert "gone.safetensors" in outcome.not_verified[0].reason
 
 
+def test_a_program_that_is_not_trusted_needs_no_other_file(
+    made: tuple[Store, Cell, Cell], tmp_path: Path
+) -> None:
+    program = tmp_path / "net.ts"
+    program.touch()
+    _, origin, table = made[0].read(made[1].key)
+    lost = replace(made[1], model=f"file:{program}")
+    store = Store(tmp_path / "store")
+    store.prepare()
+    store.write(lost, table.set_column(0, "cell", pa.array([lost.key] * 5)), origin)
+    [missing] = verify_store(store.folder).not_verified
+    assert "--trust" in missing.reason
+    assert missing.command == ""
+
+
 def test_a_store_without_cells_is_refused(tmp_path: Path) -> None:
     Store(tmp_path).prepare()
     with pytest.raises(BadInput, match="nothing to verify"):

@@ -68,6 +68,12 @@ def test_validate_says_what_a_plan_takes(run: Run, small: Path) -> None:
     assert (line["attack"], line["images"], line["forwards"]) == ("greedy", 2, 501)
 
 
+def test_one_cell_is_singular(run: Run, small: Path) -> None:
+    small.write_text(SMALL.replace("images_per_cell = 1\n", ""))
+    assert run("bench", "validate", small).out.splitlines()[-1].startswith("1 cell: passes take")
+    assert run("bench", "run", small, "--store", "out").out.startswith("1 cell: 1 run now")
+
+
 def test_status_names_damaged_files_and_a_run_writes_them_again(run: Run, small: Path) -> None:
     run("bench", "run", small, "--store", "out")
     before = _digests("out")
@@ -98,8 +104,12 @@ def test_errors_are_kept_said_and_retried_on_demand_alone(
         broken.setattr(Greedy, "__call__", _fail)
         shell = run("bench", "run", small, "--store", "out")
     assert shell.status == 2
-    assert "2 cells have errors, which are their rows; --retry-errors runs them" in shell.err
+    assert "errors in 2 cells; pinprick bench status prints them, --retry-errors" in shell.err
     assert Store("out").scan().collect()["error"].to_list() == ["ValueError: no luck"] * 2
+    status = run("bench", "status", small, "--store", "out")
+    assert "error in 2 cells, 2 rows: ValueError: no luck" in status.out
+    (error,) = json.loads(run("bench", "status", small, "--store", "out", "--json").out)["errors"]
+    assert error == {"message": "ValueError: no luck", "cells": 2, "rows": 2}
     assert "0 run now, 2 finished before" in run("bench", "run", small, "--store", "out").out
     again = run("bench", "run", small, "--store", "out", "--retry-errors")
     assert "2 run now" in again.out

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run
+from pinprick.cli.bench_where import read_where
 
 pytestmark = pytest.mark.plain  # whole numbers where hints say float
 
@@ -53,6 +54,21 @@ def test_a_store_is_shown_in_every_format(run: Run, store: Path) -> None:
     assert "p (McNemar)" in more.out
     alone = run("bench", "show", store, "--attacks", "greedy", "--where", "device=cpu")
     assert "sparse_rs" not in alone.out
+
+
+def test_values_of_where_may_have_commas_in_brackets() -> None:
+    draw, settings = "some/test[random=8,seed=0]", '{"name":"a","ks":[1,2],"unit":"pixels"}'
+    given = [f"data={draw}, other", f"settings={settings}", "data=a]b,c"]
+    assert read_where(given) == {"data": [draw, "other", "a]b", "c"], "settings": [settings]}
+
+
+def test_damaged_files_are_counted_on_stderr(run: Run, store: Path) -> None:
+    first, *_ = sorted((store / "cells").rglob("*.parquet"))
+    first.write_bytes(first.read_bytes()[:-20])
+    for options in ((), ("--best-so-far",)):
+        shell = run("bench", "show", store, *options)
+        assert shell.status == 0
+        assert "1 file is damaged and not read; see pinprick bench status" in shell.err
 
 
 @pytest.mark.parametrize(

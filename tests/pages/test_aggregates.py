@@ -52,6 +52,8 @@ def test_robust_accuracy_falls_where_images_are_fooled() -> None:
     assert [point[:2] for point in curve["points"]] == [[0, 0.75], [1, 0.5], [4, 0.25]]
     low, high = wilson_interval(3, 4)
     assert curve["points"][0][2:] == pytest.approx([low, high], rel=1e-4)
+    (towards,) = accuracy_curves({"pin": [run(1, math.inf, 7, wrong=1)]}, "pixels", 100)
+    assert [point[1] for point in towards["points"]] == pytest.approx([2 / 3, 1 / 3], rel=1e-4)
     (elements,) = accuracy_curves({"pin": [run(1, 4)]}, "elements", 100)
     assert [point[0] for point in elements["points"]] == [0, 3, 12]
 

@@ -7,10 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from pages.results import sample, write_folder, write_store
 from pinprick import BadInput, save_result
+from pinprick.bench.row_schema import ROWS
+from pinprick.bench.store import Store
 from pinprick.pages.from_documents import entry_of_row
 from pinprick.pages.read_sources import read_sources
 
@@ -63,6 +66,17 @@ def test_a_store_has_the_same_numbers_and_pictures_as_the_folder(
         assert one.change.pixels.tolist() == other.change.pixels.tolist()
         assert one.change.before is not None
         assert (one.change.before == other.change.before).all()
+
+
+def test_a_run_that_a_store_has_with_and_without_victims_is_one_run(tmp_path: Path) -> None:
+    store = Store(write_store(tmp_path / "store", [sample([3, 0, 1, 2])]))
+    ((cell, origin),) = store.cells().values()
+    alone = replace(cell, victims=())
+    rows = store.read(cell.key)[2].to_pylist()
+    bare = [{**row, "cell": alone.key, "victims": [], "victims_clean": []} for row in rows]
+    store.write(alone, pa.Table.from_pylist(bare, schema=ROWS), origin)
+    ((run, _),) = read_sources([store.folder])[0].runs
+    assert (len(run.images), len(run.lost_as_png)) == (4, 4)
 
 
 def test_a_store_names_the_classes_of_its_dataset(tmp_path: Path) -> None:

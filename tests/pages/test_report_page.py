@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import pytest
 
 from pages.results import add_run_with_an_error, sample, write_folder, write_store
-from pinprick import BadInput, save_result
+from pinprick import BadInput, Goal, save_result
 from pinprick.pages.inline_assets import FOLDER, STYLES, modules, script
 from pinprick.pages.report_page import as_script_data, make_report
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+_NONE = "\N{EN DASH}"  # of a number that is undefined
 
 
 class Page(HTMLParser):
@@ -191,6 +193,15 @@ def test_a_seed_that_lacks_images_because_of_errors_is_named(tmp_path: Path) -> 
         "1 row has an error. The numbers of pin are without seed 1, which lacks images because of "
         "errors."
     ) in report.html
+
+
+def test_an_attack_on_skipped_images_alone_has_no_passes(tmp_path: Path) -> None:
+    result = sample([0, 0])
+    wrong = replace(result, goal=Goal((result.goal.labels + 1) % 10))
+    page = make_report([write_store(tmp_path / "store", [wrong])]).html
+    line = page[page.index('<th scope="row">pin') :]
+    assert f"<td>{_NONE} + {_NONE}</td><td>{_NONE}</td>" in line[: line.index("</tr>")]
+    assert f"<dt>passes per image</dt><dd>{_NONE}</dd>" in page
 
 
 def test_an_attack_with_errors_alone_has_no_median(tmp_path: Path) -> None:

@@ -35,6 +35,20 @@ def test_optimality_and_both_fooling_rates_by_hand() -> None:
     assert (half.done, half.expected, half.images, half.tasks) == (5, 5, 5, 1)
 
 
+def test_a_clean_error_is_one_also_where_it_was_attacked_towards_a_class() -> None:
+    targeted: dict[str, Any] = {"goal": "class 3", "correct": [False, False, True, True, True]}
+    rows = frame(cell("a", [0, 5, 2, 4, INF], **targeted), cell("b", [0, INF, 4, 4, 6], **targeted))
+    board = leaderboard(*rows, rank_at=3, details=True)
+    (model,) = board.models
+    assert model.clean_accuracy.value == 0.6
+    assert [model.robust_accuracy[k].value for k in (3, 10)] == [0.4, 0]
+    first, second = line_of(board, "a"), line_of(board, "b")
+    assert [first.fooling_rate.value, second.fooling_rate.value] == pytest.approx([2 / 3, 1])
+    assert (first.fooling_rate_of_all.value, second.fooling_rate_of_all.value) == (0.8, 1)
+    assert [first.optimality.value, second.optimality.value] == pytest.approx([1, 2 / 3])
+    assert [line.area for line in board.groups[0].details[0].lines] == [12 / 5, 14 / 5]
+
+
 def test_elements_are_counted_where_they_are_asked_for() -> None:
     board = leaderboard(*frame(cell("a", BEST), cell("b", [0, 4, 4, 8, 8])), unit="elements")
     assert line_of(board, "a").median == 15
@@ -240,6 +254,36 @@ def test_rows_that_are_there_twice_are_refused_until_some_are_chosen() -> None:
         leaderboard(*rows, where={"device": ["cuda"], "attack": ["b"]})
 
 
+def test_one_of_the_cells_counts_that_differ_in_victims_or_in_what_is_saved() -> None:
+    judged: dict[str, Any] = {
+        "victim_models": ["v"],
+        "victims": [[1]] * 5,
+        "victims_clean": [[0]] * 5,
+    }
+    rows = frame(cell("a", BEST), cell("a", BEST, **judged), cell("b", BEST))
+    board = leaderboard(*rows, details=True, transfer=True)
+    assert [(line.attack, line.done, line.seeds) for line in board.attacks] == [
+        ("a", 5, 1),
+        ("b", 5, 1),
+    ]
+    assert len(board.transfers) == 1
+    broken = frame(cell("a", ["no"] * 5, **judged), cell("a", BEST), cell("b", BEST))
+    assert line_of(leaderboard(*broken), "a").errors == 0
+
+
+def test_labels_by_number_are_a_task_of_their_own() -> None:
+    by_number: dict[str, Any] = {"labels_by_number": True, "data_hash": "x"}
+    rows = frame(cell("a", BEST), cell("a", [0, 0, 4, 4, 4], **by_number))
+    board = leaderboard(*rows)
+    assert [line.goal for line in board.models] == ["untargeted", "untargeted, labels by number"]
+    assert board.attacks[0].done == 10
+    (model,) = leaderboard(*rows, where={"labels_by_number": ["true"]}).models
+    assert model.clean_accuracy.value == 0.6
+    both = {**by_number, "goal": "random", "seed": 1}
+    (model,) = leaderboard(*frame(cell("a", BEST, **both))).models
+    assert model.goal == "random, seed 1, labels by number"
+
+
 def test_data_that_changed_between_runs_is_refused() -> None:
     with pytest.raises(BadInput, match="the data changed between runs"):
         leaderboard(*frame(cell("a", BEST, data_hash="x"), cell("b", BEST, data_hash="y")))
@@ -337,6 +381,13 @@ def test_details_by_hand() -> None:
         leaderboard(*rows, details=True, baseline="z")
 
 
+def test_details_of_skipped_images_alone_are_undefined() -> None:
+    board = leaderboard(*frame(cell("a", [0, 0]), cell("b", [0, 0])), details=True)
+    (details,) = board.groups[0].details
+    rates = next(table for table in details.tables() if "cost" in table.caption)
+    assert rates.rows[0] == ("a", "0 of 2", "-", "- + -", "-")
+
+
 def test_queries_are_unknown_without_a_trace() -> None:
     rows = frame(cell("a", BEST, first_success_forwards=[None] * 5), cell("b", BEST))
     board = leaderboard(*rows, details=True)
@@ -360,6 +411,40 @@ def test_the_transfer_matrix_by_hand() -> None:
     text = leaderboard(*rows, transfer=True).text()
     assert "50.0 % [9.5, 90.5] (33.3 %)" in text
     assert leaderboard(*frame(cell("b", BEST)), transfer=True).transfers == {}
+
+
+def test_networks_of_one_name_are_sources_and_victims_of_their_own() -> None:
+    def judged(after: int, **about: Any) -> list[dict[str, Any]]:
+        victims: dict[str, Any] = {"victims": [[after]] * 2, "victims_clean": [[0]] * 2}
+        return cell("a", [3, 3], victim_models=["other"], **victims, **about)
+
+    old, new = "1" * 64, "2" * 64
+    rows = frame(judged(0, weights=old), judged(1, weights=new))
+    matrix = leaderboard(*rows, transfer=True).transfers
+    rates = {source[1]: line["other"][0].fooled for source, line in matrix.items()}
+    assert rates == {"net (11111111)": (0, 2), "net (22222222)": (2, 2)}
+    rows = frame(judged(0, victim_weights=[old]), judged(1, victim_weights=[new]))
+    (line,) = leaderboard(*rows, transfer=True).transfers.values()
+    rates = {victim: one.fooled for victim, (one,) in line.items()}
+    assert rates == {"other (11111111)": (0, 2), "other (22222222)": (2, 2)}
+
+
+def test_an_image_that_a_victim_judged_twice_counts_once() -> None:
+    once: dict[str, Any] = {
+        "victim_models": ["v"],
+        "victims": [[1]] * 2,
+        "victims_clean": [[0]] * 2,
+    }
+    twice: dict[str, Any] = {
+        "victim_models": ["v", "w"],
+        "victims": [[1, 0]] * 2,
+        "victims_clean": [[0, 0]] * 2,
+    }
+    further = cell("a", [3, 3], first=2, **twice)
+    rows = frame(cell("a", [3, 3], **once), cell("a", [3, 3], **twice), further)
+    (line,) = leaderboard(*rows, transfer=True).transfers.values()
+    assert [one.fooled for one in line["v"]] == [(4, 4)]
+    assert [one.fooled for one in line["w"]] == [(0, 4)]
 
 
 def test_transfer_over_seeds_is_a_mean() -> None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from pinprick import Classifier, run_attack
 from pinprick.attacks import Greedy
 from pinprick.oracle import exact_images
+from pinprick.report.attack_totals import attack_totals
 from pinprick.report.row import Prediction, make_rows, plain, predictions
 from pinprick.report.words import (
     amount,
@@ -47,6 +48,19 @@ def test_an_image_that_was_skipped_took_no_time(
     assert rows[0].skipped
     assert rows[0].seconds == 0
     assert sum(row.seconds for row in rows) == pytest.approx(result.seconds)
+
+
+def test_a_clean_error_stays_an_error_at_every_budget(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    wrong = labels.clone()
+    wrong[0] = (labels[0] + 1) % 4
+    result = run_attack(Greedy(), linear, images, wrong, targets=(labels + 2) % 4, max_forwards=0)
+    totals = attack_totals({"unit": "pixels", "budgets": (3,)}, make_rows(result, linear))
+    assert not result.skipped.any()
+    (robust,) = totals["robust_accuracy"]
+    assert (robust["withstand"], robust["images"]) == (len(labels) - 1, len(labels))
+    assert totals["robust_accuracy_curve"]["pixels"] == [[0, 1 - 1 / len(labels)]]
 
 
 def test_a_failure_needs_no_number_of_pixels(

@@ -3,8 +3,10 @@
 Times differ from run to run, and so does the origin of the rows. Neither counts as a difference.
 """
 
+import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from pinprick.bench.cell import Cell
 from pinprick.bench.cell_file import Damaged, rows_sha256
 from pinprick.bench.row_schema import TIMES
 from pinprick.bench.store import Store, existing_store
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, MissingExtra
 from pinprick.files import atomic_write, sync_folder, writing
 
 
@@ -133,6 +135,8 @@ def merge_stores(folders: Sequence[str | Path], into: str | Path) -> Merged:
     new = {key: store for key, (store, _) in chosen.items() if store is not target}
     for key, store in new.items():
         _copy(store.path(key), target.path(key))
+    with suppress(MissingExtra):  # cells can be merged without polars
+        target.update_index()
     return Merged(len(new), len(chosen) - len(new), damaged)
 
 
@@ -172,4 +176,6 @@ def _copy(source: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(target, flush=True) as temporary:
         shutil.copyfile(source, temporary)
+    stamp = source.stat()
+    os.utime(target, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))  # old enough for the index
     sync_folder(target.parent)

@@ -26,6 +26,7 @@ from pinprick.speed_names import SPEEDS
 
 GOALS = ("untargeted", "least_likely", "random")
 _PRODUCT = "product"
+_MOST = 2**63 - 1  # that a column of a store can hold
 
 
 def read_plan(path: str | Path) -> Plan:
@@ -152,10 +153,12 @@ def _seeds(key: str, value: Any) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_at_least(0)(key, one) for one in values))
 
 
-def _at_least(least: int) -> Callable[[str, Any], int]:
+def _at_least(least: int, *, most: int = _MOST) -> Callable[[str, Any], int]:
     def read(key: str, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise BadInput(f"{key} must be a whole number of at least {least}, got {value!r}")
+        if value > most:
+            raise BadInput(f"{key} must be at most {most}, got {value!r}")
         return value
 
     return read
@@ -185,7 +188,7 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
     "victims": _texts,
     "images_per_cell": _at_least(1),
     "batch_size": _at_least(1),
-    "threads": _at_least(1),
+    "threads": _at_least(1, most=1024),
     "device": _one_of("cpu", "cuda"),
     "precision": _one_of("float32", "tf32"),
     "max_forwards": _at_least(1),

@@ -11,6 +11,7 @@ version is not damaged: it is refused, and stays as it is.
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -22,14 +23,14 @@ from pinprick.bench.cell_file import (
     Damaged,
     Origin,
     Stamp,
-    has_errors,
+    errors_in,
     read_about,
     read_cell_file,
     stamp_of,
     write_cell_file,
 )
 from pinprick.bench.extra import needed
-from pinprick.errors import BadInput, MissingExtra
+from pinprick.errors import BadInput, MissingExtra, counted
 from pinprick.files import open_folder, write_text
 from pinprick.json_text import read_json_file
 
@@ -90,28 +91,35 @@ class Store:
         return self.folder / _CELLS / key[:2] / f"{key}.parquet"
 
     def has(self, cell: Cell) -> bool:
-        """Whether the cell is finished: its file can be read and holds all of its rows.
+        """Whether the cell is finished: its file can be read and holds all of its rows."""
+        return self._is_sound(cell.key)
+
+    def _is_sound(self, key: str) -> bool:
+        """Whether a file holds the rows that were written.
 
         The rows of a file are hashed once, and again where its size or time of change differ.
         ``BadInput`` if a newer version wrote the file, so that no run writes it again.
         """
-        path = self.path(cell.key)
-        stamp = stamp_of(path)
+        stamp = stamp_of(self.path(key))
         if stamp is None:
             return False
-        if self._sound.get(cell.key) == stamp:
+        if self._sound.get(key) == stamp:
             return True
         try:
-            self.read(cell.key)
+            self.read(key)
         except Damaged:
             return False
         if stamp.settled:
-            self._sound[cell.key] = stamp
+            self._sound[key] = stamp
         return True
 
     def failed(self, cell: Cell) -> bool:
-        """Whether the cell is finished, and some rows have an error or no prediction of victims."""
-        return self.has(cell) and has_errors(self.path(cell.key))
+        """Whether the cell is finished, and something failed in its rows."""
+        return bool(self.errors(cell))
+
+    def errors(self, cell: Cell) -> Counter[str]:
+        """What failed in the rows of a cell, and in how many; nothing if it is not finished."""
+        return errors_in(self.path(cell.key)) if self.has(cell) else Counter()
 
     @cached_property
     def _sound(self) -> dict[str, Stamp]:
@@ -134,20 +142,21 @@ class Store:
         """The keys of all cell files, also of damaged ones, in order."""
         return sorted(path.stem for path in self._files())
 
-    def damaged(self) -> list[Path]:
-        """Files among the cells that are truncated, changed, or of another program."""
+    def damaged(self, *, again: bool = True) -> list[Path]:
+        """Files among the cells that are truncated, changed, or of another program.
+
+        ``BadInput`` if a newer version wrote one.
+
+        Args:
+            again: Whether to read also files that were checked and have the same time of change.
+        """
         wrong = list(self.foreign())
         for path in self._files():
-            stamp = stamp_of(path)
-            try:
-                self.read(path.stem)
-            except Damaged:
+            known = self._sound.pop(path.stem, None) if again else None
+            if not self._is_sound(path.stem):
                 wrong.append(path)
-                if self._sound.pop(path.stem, None) == stamp:  # changed without a new time
+                if known is not None and known == stamp_of(path):  # changed without a new time
                     self._remove_index()
-            else:
-                if stamp is not None and stamp.settled:
-                    self._sound[path.stem] = stamp
         return sorted(wrong)
 
     def cells(self) -> dict[str, tuple[Cell, Origin]]:
@@ -156,15 +165,14 @@ class Store:
         return {key: (one.cell, one.origin) for key, one in found.items() if one is not None}
 
     def scan(self) -> "pl.LazyFrame":
-        """All rows, with the columns of their cells beside them; read when they are needed.
-
-        Only metadata is checked here; ``damaged`` reads every row.
-        """
+        """All rows, with the columns of their cells beside them; read when they are needed."""
         rows, cells = self.rows_and_cells(whole=True)
         return rows.join(cells.lazy(), on="cell", how="left", maintain_order="left")
 
     def rows_and_cells(self, *, whole: bool = False) -> "tuple[pl.LazyFrame, pl.DataFrame]":
         """All rows, and apart from them one line per cell; ``cell`` joins the two.
+
+        Damaged files are left out.
 
         Args:
             whole: Give all columns of rows, from the files of all cells. By default rows have the
@@ -174,12 +182,14 @@ class Store:
 
         if whole:
             found = self.cells()
-            cells = cells_frame([cell for cell, _ in found.values()])
+            cells = cells_frame([cell for key, (cell, _) in found.items() if self._is_sound(key)])
         else:
             index = self.update_index()
             cells = cells_of(index)
         if not len(cells):
-            raise BadInput(f"the store {self.folder} has no finished cells")
+            wrong = len(self.damaged(again=False))
+            but = f"; {counted(wrong, 'file')} {'is' if wrong == 1 else 'are'} damaged"
+            raise BadInput(f"the store {self.folder} has no finished cells{but if wrong else ''}")
         if not whole:
             return rows_of(index), cells
         paths = [self.path(key) for key in cells["cell"]]
@@ -189,7 +199,8 @@ class Store:
         """Bring the index up to date, and give it: one row per cell."""
         from pinprick.bench.store_index import indexed_cells
 
-        return indexed_cells(self.folder, {path.stem: path for path in self._files()}, self._sound)
+        files = {path.stem: path for path in self._files() if self._is_sound(path.stem)}
+        return indexed_cells(self.folder, files)
 
     def _remove_index(self) -> None:
         from pinprick.bench.store_index import remove_index

@@ -4,8 +4,8 @@
 
 Reading one file takes a fraction of the time of reading thousands. The index is derived from the
 files of the cells and never trusted over them: an entry counts while the file of its cell has the
-same size and time of change. All other entries are made again. A store without an index, or with
-one that cannot be written, is read as well.
+same size and time of change. All other entries are made again, from files whose rows have the hash
+that was written. A store without an index, or with one that cannot be written, is read as well.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,45 +39,34 @@ _CELL: dict[str, Any] = {
     **dict.fromkeys((*_TEXT, "precision", "device", "speed"), pl.String),
     **dict.fromkeys((*_NUMBERS, "max_forwards", "max_backwards", "max_passes"), pl.Int64),
     "dense": pl.Boolean,
+    "labels_by_number": pl.Boolean,
     "victim_models": pl.List(pl.String),
+    "victim_weights": pl.List(pl.String),
 }
 _FILE = {
     "size": pl.Int64,
     "mtime_ns": pl.Int64,
-    "sound": pl.Boolean,  # whether the hash of the rows was checked
 }
 
 
-def indexed_cells(
-    folder: Path, files: Mapping[str, Path], sound: Mapping[str, Stamp] | None = None
-) -> "pl.LazyFrame":
-    """One row per cell that can be read, in the order of keys; brings the index up to date.
-
-    The hashes of rows are not checked.
+def indexed_cells(folder: Path, files: Mapping[str, Path]) -> "pl.LazyFrame":
+    """One row per cell, in the order of keys; brings the index up to date.
 
     Args:
         folder: The folder of the store.
-        files: The files of the cells, by key.
-        sound: Cells whose hash was checked, with the stamps of their files then.
+        files: The files of the cells, by key. The hashes of their rows were checked.
     """
     found = {key: stamp_of(path) for key, path in files.items()}
     stamps = {key: stamp for key, stamp in found.items() if stamp is not None}
     index = _read(folder) if len(files) >= FEWEST else None
     index = pl.DataFrame(schema=_schema()).lazy() if index is None else index
     entries = _stamps_in(index)
-    known = [key for key, (stamp, _) in entries.items() if stamps.get(key) == stamp]
-    checked = [
-        key
-        for key, stamp in (sound or {}).items()
-        if stamps.get(key) == stamp and not entries.get(key, (stamp, False))[1]
-    ]
+    known = [key for key, stamp in entries.items() if stamps.get(key) == stamp]
     left = {key: files[key] for key in sorted(stamps.keys() - set(known))}
-    if not left and not checked and len(known) == len(entries):
+    if not left and len(known) == len(entries):
         return index
     old = index.filter(pl.col("cell").is_in(known)).collect()
-    new = _entries(left, stamps)
-    now_sound = pl.col("sound") | pl.col("cell").is_in(checked)
-    table = pl.concat([old, new]).with_columns(now_sound.alias("sound")).sort("cell")
+    table = pl.concat([old, _entries(left, stamps)]).sort("cell")
     if len(files) >= FEWEST:
         _write(folder, table)
     return table.lazy()
@@ -86,8 +75,7 @@ def indexed_cells(
 def sound_cells(folder: Path) -> dict[str, Stamp]:
     """Cells whose hash was checked, with the stamps of their files then."""
     index = _read(folder)
-    entries = {} if index is None else _stamps_in(index)
-    return {key: stamp for key, (stamp, sound) in entries.items() if sound}
+    return {} if index is None else _stamps_in(index)
 
 
 def rows_of(index: "pl.LazyFrame") -> "pl.LazyFrame":
@@ -115,11 +103,13 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
     return {
         "max_passes": cell.max_passes,
         "speed": cell.speed,
+        "labels_by_number": cell.labels_by_number,
         **cell.plain(),
         "cell": cell.key,
         "attack": cell.attack["name"],
         "settings": canonical(cell.attack),
         "victim_models": [name for name, _ in cell.victims],
+        "victim_weights": [weights for _, weights in cell.victims],
     }
 
 
@@ -146,15 +136,15 @@ def _read(folder: Path) -> "pl.LazyFrame | None":
         return None
 
 
-def _stamps_in(index: "pl.LazyFrame") -> dict[str, tuple[Stamp, bool]]:
-    """By key, the stamp of the file and whether the hash was checked."""
-    lines = index.select("cell", "size", "mtime_ns", "sound").collect().iter_rows()
-    return {key: (Stamp(size, mtime_ns), sound) for key, size, mtime_ns, sound in lines}
+def _stamps_in(index: "pl.LazyFrame") -> dict[str, Stamp]:
+    """The stamp of each file, by key."""
+    lines = index.select("cell", "size", "mtime_ns").collect().iter_rows()
+    return {key: Stamp(size, mtime_ns) for key, size, mtime_ns in lines}
 
 
 def _write(folder: Path, table: "pl.DataFrame") -> None:
     """Write the entries of all settled files; nothing where the disk refuses."""
-    settled = [stamp.settled for stamp, _ in _stamps_in(table.lazy()).values()]
+    settled = [stamp.settled for stamp in _stamps_in(table.lazy()).values()]
     with suppress(BadInput), atomic_write(folder / NAME) as temporary:
         table.filter(pl.Series(settled, dtype=pl.Boolean)).write_ipc(temporary, compression="lz4")
 
@@ -173,7 +163,6 @@ def _entries(files: Mapping[str, Path], stamps: Mapping[str, Stamp]) -> "pl.Data
     entries = cells_frame(list(cells.values())).with_columns(
         size=pl.Series([stamps[key].size for key in cells], dtype=pl.Int64),
         mtime_ns=pl.Series([stamps[key].mtime_ns for key in cells], dtype=pl.Int64),
-        sound=False,
     )
     whole = pl.col("index").list.len() == pl.col("last") - pl.col("first")
     return entries.join(lists, on="cell").filter(whole).select(list(_schema()))

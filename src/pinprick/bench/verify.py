@@ -25,7 +25,7 @@ from pinprick.bench.store_index import cells_frame
 from pinprick.bench.stored_rows import CleanBatch, StoredRows
 from pinprick.bench.verification import NotVerified, Verification
 from pinprick.bench.weights_command import weights_command
-from pinprick.errors import BadInput, PinprickError
+from pinprick.errors import BadInput, NotTrusted, PinprickError
 from pinprick.jobs.progress import Advance, Progress
 from pinprick.model import Classifier
 from pinprick.numerical_noise import measure_noise
@@ -189,7 +189,8 @@ class _OneModel:
             one = next((each for each in known if (each.name, each.sha256) == (name, sha256)), None)
             if one is None:
                 version = self._origins[cells[0].key].version
-                command = weights_command(name, version) if is_model else ""
+                there = not is_model or isinstance(error, NotTrusted)
+                command = "" if there else weights_command(name, version)
                 one = NotVerified(name, sha256, str(error), command)
                 known.append(one)
             one.rows += _count(cells)

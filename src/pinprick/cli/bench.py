@@ -8,7 +8,7 @@ import typer
 
 from pinprick.cli import bench_show, bench_stores, options
 from pinprick.cli.console import Console, print_json, print_table
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, counted
 
 if TYPE_CHECKING:
     from pinprick.bench.cache import Cache
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pinprick.bench.validate import GroupEstimate
 
 _MOST = 3  # damaged files that a message names
+_MOST_ERRORS = 10  # that are printed; --json has all
 
 app = typer.Typer(rich_markup_mode=None, help="Run plans of attacks on models; rows go to a store.")
 app.command("show")(bench_show.main)
@@ -120,13 +121,13 @@ def run(
         print_json(asdict(summary))
     else:
         typer.echo(
-            f"{summary.cells} cells: {summary.finished} run now, {summary.found} finished before, "
-            f"{summary.failed} with errors"
+            f"{counted(summary.cells, 'cell')}: {summary.finished} run now, "
+            f"{summary.found} finished before, {summary.failed} with errors"
         )
     if summary.failed:
         raise BadInput(
-            f"{summary.failed} cells have errors, which are their rows; "
-            "--retry-errors runs them again"
+            f"errors in {counted(summary.failed, 'cell')}; pinprick bench status prints them, "
+            "--retry-errors runs again what failed"
         )
 
 
@@ -156,6 +157,7 @@ def status(
     """Show which cells of a plan are finished, have errors, or are missing.
 
     Files in the store that are truncated or otherwise damaged are named. A run writes them again.
+    Each error is printed once, with the number of cells and rows that have it.
     """
     from pinprick.bench.cache import Cache
     from pinprick.bench.status import status_of
@@ -197,6 +199,11 @@ def _print_status(found: "Status") -> None:
         names = ", ".join(map(str, found.damaged[:_MOST]))
         more = f" and {len(found.damaged) - _MOST} more" if len(found.damaged) > _MOST else ""
         typer.echo(f"damaged, not read: {names}{more}")
+    for error in found.errors[:_MOST_ERRORS]:
+        where = f"{counted(error.cells, 'cell')}, {counted(error.rows, 'row')}"
+        typer.echo(f"error in {where}: {error.message}")
+    if len(found.errors) > _MOST_ERRORS:
+        typer.echo(f"{len(found.errors) - _MOST_ERRORS} more errors, which --json lists")
 
 
 @app.command("validate")
@@ -260,11 +267,12 @@ def _print_estimate(found: "list[GroupEstimate]") -> None:
     known = [one.seconds for one in found if one.seconds is not None]
     cells = sum(one.cells for one in found)
     typer.echo(
-        f"{cells} cells: passes take at most {time_in_words(sum(known))} on one worker; what "
-        "attacks do between passes comes on top"
+        f"{counted(cells, 'cell')}: passes take at most {time_in_words(sum(known))} on one worker; "
+        "what attacks do between passes comes on top"
     )
     if len(known) < len(found):
-        typer.echo(f"{len(found) - len(known)} lines have no limit of passes: time unknown")
+        lines = counted(len(found) - len(known), "line")
+        typer.echo(f"time unknown, as there is no limit of passes: {lines}")
 
 
 app.command("verify")(bench_stores.verify)

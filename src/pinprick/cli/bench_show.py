@@ -2,13 +2,16 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pinprick.cli.bench_where import Where, read_where
+from pinprick.cli.bench_where import Where, read_where, split_values
 from pinprick.cli.console import Console
-from pinprick.errors import BadInput
+from pinprick.errors import BadInput, counted
+
+if TYPE_CHECKING:
+    from pinprick.bench.store import Store
 
 
 class UnitName(StrEnum):
@@ -103,11 +106,14 @@ def main(
     chosen = read_where(where)
     if not store.is_dir():
         raise BadInput(f"there is no store {store}; pinprick bench run makes one")
+    opened = Store(store)
+    read = opened.rows_and_cells(whole=best_so_far)
+    _warn_of_damage(opened)
     board = leaderboard(
-        *Store(store).rows_and_cells(whole=best_so_far),
+        *read,
         unit=unit.value,
         rank_at=k,
-        attacks=None if attacks is None else [name.strip() for name in attacks.split(",")],
+        attacks=None if attacks is None else split_values(attacks),
         where=chosen,
         best_so_far=best_so_far,
         trapezoid=trapezoid,
@@ -129,3 +135,12 @@ def main(
         typer.echo(board.markdown() if markdown else board.latex())
     else:
         typer.echo(board.text())
+
+
+def _warn_of_damage(store: "Store") -> None:
+    damaged = len(store.damaged(again=False))
+    if damaged:
+        are = "is" if damaged == 1 else "are"
+        Console(quiet=False).warn(
+            f"{counted(damaged, 'file')} {are} damaged and not read; see pinprick bench status"
+        )

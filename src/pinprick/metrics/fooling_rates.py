@@ -1,7 +1,7 @@
 """Fooling rates over correct images and over all images, at any number of changed units.
 
-``needed`` has one number per image: 0 where the clean image meets the goal, infinite where the
-attack failed.
+``needed`` has one number per image: 0 where the clean image counts as an error, infinite where
+the attack failed.
 """
 
 import math

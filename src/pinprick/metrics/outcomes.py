@@ -37,6 +37,10 @@ class Outcomes:
     def needed(self, unit: Unit) -> Numbers:
         return self.pixels if unit == "pixels" else self.elements
 
+    def needed_or_wrong(self, unit: Unit) -> Numbers:
+        """Needed units, 0 where the clean image counts as an error."""
+        return np.where(self.correct, self.needed(unit), 0.0)
+
     @property
     def wrong(self) -> int:
         """Number of images that were misclassified before the attack."""

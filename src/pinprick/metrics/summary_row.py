@@ -1,5 +1,6 @@
 """One attack over all images and seeds: fooling rate, needed units and cost, with intervals."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -42,8 +43,9 @@ class SummaryRow:
         median_pixels, mean_pixels: Over all correct images; a failure counts as infinity.
         mean_pixels_fooled: Over fooled images alone.
         median_elements, mean_elements, mean_elements_fooled: The same in elements.
-        forwards, backwards: Mean passes per correct image.
-        seconds: Time per attacked image: that of all batches, divided by the attacked images.
+        forwards, backwards: Mean passes per correct image; NaN without one.
+        seconds: Time per attacked image: that of all batches, divided by the attacked images; NaN
+            without one.
         unit: The unit that the attack keeps small; None for neither, if unknown, and for grey
             images, where both units agree.
         fixed_k: Whether the attack may change a fixed number of units and seeks no fewer.
@@ -100,7 +102,7 @@ def summarise_runs(
         **_needed(pixels, elements, resamples),
         forwards=_mean(np.stack([run.forwards[correct] for run in runs])),
         backwards=_mean(np.stack([run.backwards[correct] for run in runs])),
-        seconds=sum(run.seconds for run in runs) / attacked if attacked else 0.0,
+        seconds=sum(run.seconds for run in runs) / attacked if attacked else math.nan,
         unit=unit,
         fixed_k=fixed_k,
     )
@@ -142,4 +144,4 @@ def _over_seeds(statistic: PerSeed, rows: slice, numbers: Numbers, weights: Numb
 
 
 def _mean(counts: NDArray[np.int64]) -> float:
-    return float(counts.mean()) if counts.size else 0.0
+    return float(counts.mean()) if counts.size else math.nan

@@ -89,7 +89,7 @@ def accuracy_curves(
     """Robust accuracy against the number of units that may change, over all images."""
     curves = []
     for name, seeds in by_attack.items():
-        needed = [run.outcomes.needed(unit) for run in seeds]
+        needed = [run.outcomes.needed_or_wrong(unit) for run in seeds]
         budgets = sorted({k for one in needed for k, _ in robust_accuracy_curve(one)})
         budgets = _thinned(budgets, points)
         shares = np.mean([robust_accuracy(one, budgets) for one in needed], axis=0)

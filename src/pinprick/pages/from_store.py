@@ -18,7 +18,7 @@ from pinprick.errors import BadInput
 from pinprick.metrics.outcomes import Outcomes
 from pinprick.pages.dataset_pictures import DatasetPictures, rows_of
 from pinprick.pages.report_parts import Bytes, Change, Entry, ReportRun, Source, Status, Steps, Task
-from pinprick.report.read_runs import choose_cells, image_sizes, read_runs
+from pinprick.report.read_runs import choose_cells, image_sizes, one_of_alike, read_runs
 from pinprick.report.store_runs import Run
 from pinprick.report.store_runs import Task as StoreTask
 from pinprick.report.transfer_table import transfer_lines, transfer_matrix
@@ -47,11 +47,12 @@ _NO_OUTCOMES = Outcomes(
 def read_store(store: Store, name: str) -> Source:
     """All runs of a store."""
     rows, cells = store.rows_and_cells(whole=True)
-    cells = choose_cells(cells)
+    every = choose_cells(cells)
+    cells = one_of_alike(rows, every)
     found = read_runs(rows, cells, "pixels")
     if not found.runs:
         raise BadInput(
-            f"every row of {name} has an error; to list them: pinprick bench status {name}"
+            f"every row has an error; to list them: pinprick bench status PLAN --store {name}"
         )
     frame = rows.select("cell", "index", "success", "skipped", "success_8bit", "error", "steps")
     several = _tasks_by_weights(found.tasks)
@@ -76,7 +77,7 @@ def read_store(store: Store, name: str) -> Source:
     return Source(
         name=name,
         runs=runs,
-        transfers=transfer_lines(transfer_matrix(rows, cells)),
+        transfers=transfer_lines(transfer_matrix(rows, every)),
     )
 
 

@@ -52,16 +52,16 @@ def _robust_accuracy(attack: Mapping[str, Any], rows: Sequence[Row]) -> list[dic
 
 def _curve(rows: Sequence[Row], unit: Unit) -> list[list[int | float]]:
     """Pairs of a budget and the robust accuracy from there on."""
-    needed = [_needed(row, unit) if row.clean.answered else 0 for row in rows]
+    needed = [_needed(row, unit) if row.correct else 0 for row in rows]
     infinite = [math.inf if count is None else count for count in needed]
     curve = robust_accuracy_curve(np.array(infinite, dtype=np.float64))
     return [[budget, share] for budget, share in curve]
 
 
 def _stays_correct(row: Row, budget: int, unit: str | None) -> bool:
-    """Whether ``budget`` changed units do not fool; never for clean images without an answer."""
+    """Whether ``budget`` changed units do not fool; never for clean errors."""
     needed = _needed(row, unit)
-    return row.clean.answered and (needed is None or needed > budget)
+    return row.correct and (needed is None or needed > budget)
 
 
 def _needed(row: Row, unit: str | None) -> int | None:

@@ -23,7 +23,8 @@ _LIMITS = ("max_forwards", "max_backwards", "max_passes")
 ATTACK = ("attack", "settings", "revision", "code", *_LIMITS)
 _TASK = ("model", "weights", "data", "goal")
 _CELL = (*ATTACK, *_TASK, "data_hash", "first", "last", "seed", "batch_size", "threads")
-CELL = (*_CELL, "precision", "device", "speed")  # columns by which rows can be chosen
+# columns by which rows can be chosen
+CELL = (*_CELL, "precision", "device", "speed", "labels_by_number")
 _COUNTS = ("forwards", "backwards", "seconds")
 _ROW = ("index", "correct", "skipped", "success", "pixels", "elements", *_COUNTS)
 
@@ -35,7 +36,8 @@ def choose_cells(
 ) -> "pl.DataFrame":
     """Some of the cells of a store, each with the ``name`` of its attack.
 
-    The seed decides random targets, so each seed is a goal of its own there, with one seed.
+    The seed decides random targets, so each seed is a goal of its own there, with one seed. Labels
+    by number may be other labels, so they are a goal of their own, too.
 
     Args:
         cells: The cells, as ``Store.rows_and_cells`` gives them.
@@ -44,7 +46,7 @@ def choose_cells(
     """
     import polars as pl
 
-    cells = _choose(cells.select("cell", *CELL, "victim_models"), where or {})
+    cells = _choose(cells.select("cell", *CELL, "victim_models", "victim_weights"), where or {})
     labels = attack_labels(cells.select(ATTACK).unique().sort("attack", "settings").to_dicts())
     cells = cells.with_columns(
         name=pl.Series([labels[row] for row in cells.select(ATTACK).iter_rows()], dtype=pl.String)
@@ -57,9 +59,30 @@ def choose_cells(
         cells = cells.filter(stated)
     random = pl.col("goal") == "random"
     seeded = pl.format("random, seed {}", "seed")
+    by_number = pl.when("labels_by_number").then(pl.lit(", labels by number")).otherwise(pl.lit(""))
     return cells.with_columns(
-        goal=pl.when(random).then(seeded).otherwise("goal"),
+        goal=pl.when(random).then(seeded).otherwise("goal") + by_number,
         seed=pl.when(random).then(0).otherwise("seed"),
+    )
+
+
+def one_of_alike(rows: "pl.LazyFrame", cells: "pl.DataFrame") -> "pl.DataFrame":
+    """Of cells that differ only in victims and in what is saved, one: the attack did the same.
+
+    It is one of those with the fewest errors and then with the most victims.
+    """
+    import polars as pl
+
+    if len(cells) == len(cells.unique(CELL)):
+        return cells
+    failed = rows.filter(pl.col("error") != "").group_by("cell").len("errors").collect()
+    fewest_errors = pl.col("errors").fill_null(0)
+    most_victims = -pl.col("victim_models").list.len().cast(pl.Int64)
+    return (
+        cells.join(failed, on="cell", how="left")
+        .sort(fewest_errors, most_victims, "cell")
+        .unique(CELL, keep="first", maintain_order=True)
+        .drop("errors")
     )
 
 
@@ -70,7 +93,7 @@ def read_runs(
 
     Args:
         rows: The rows.
-        cells: The cells, as ``choose_cells`` gives them.
+        cells: The cells, as ``choose_cells`` gives them; of those alike one counts.
         unit: The unit of ``Run.fewest``.
         best_so_far: Whether ``Run.fewest`` counts images that the attack saw and did not return.
     """
@@ -81,6 +104,7 @@ def read_runs(
     if best_so_far:
         wanted.append(pl.col("steps").list.last().struct.field(unit).alias("fewest"))
     frame = rows.select(wanted).collect()
+    cells = one_of_alike(rows, cells)
     found: dict[tuple[str, Task], dict[int, Run]] = {}
     errors: dict[tuple[str, Task], int] = {}
     images: dict[Task, list[Indices]] = {}
@@ -112,10 +136,9 @@ def _choose(cells: "pl.DataFrame", where: Mapping[str, Sequence[str]]) -> "pl.Da
         cells = cells.filter(pl.col(column).cast(pl.String).is_in(list(values)))
     if not len(cells):
         raise BadInput("no cell of the store has all of these values; ask for fewer at a time")
-    changed = cells.group_by("model", "weights", "data", "first", "last").agg(
-        pl.col("data_hash").n_unique()
-    )
-    for model, _, data, first, last, hashes in changed.iter_rows():
+    same = ("model", "data", "first", "last", "weights", "labels_by_number")
+    changed = cells.group_by(same).agg(pl.col("data_hash").n_unique())
+    for model, data, first, last, *_, hashes in changed.iter_rows():
         if hashes > 1:
             raise BadInput(
                 f"images {first}:{last} of {data} for {model} are not the same in all cells: the "
@@ -174,7 +197,7 @@ def _columns(frame: "pl.DataFrame", unit: Unit) -> dict[str, NDArray[Any]]:
 
     def needed(column: str) -> pl.Expr:
         units = pl.when("success").then(pl.col(column).cast(pl.Float64)).otherwise(np.inf)
-        return pl.when("skipped").then(0.0).otherwise(units).fill_null(np.inf).alias(column)
+        return pl.when("correct").then(units.fill_null(np.inf)).otherwise(0.0).alias(column)
 
     plain = frame.select(
         pl.col("index"),

@@ -30,7 +30,7 @@ class Run:
     Attributes:
         index: The images, by their index in the data, ascending.
         correct, skipped: As in the rows.
-        pixels, elements: Needed units: 0 where skipped, infinite where the attack failed.
+        pixels, elements: Needed units: 0 for a clean error, infinite where the attack failed.
         forwards, backwards, seconds: What each image cost.
         batch_share: 1 over the number of images in its batch.
         first_success: Forward passes up to the first success; infinite on failure, NaN if unknown.

@@ -28,7 +28,7 @@ def rates_table(rows: Sequence[SummaryRow]) -> TextTable:
             f"{row.correct} of {row.images}",
             percent_text(row.fooling_rate),
             f"{number_text(row.forwards, whole=True)} + {number_text(row.backwards, whole=True)}",
-            f"{row.seconds:.3g}",
+            "-" if math.isnan(row.seconds) else f"{row.seconds:.3g}",
         )
         for row in rows
     ]

@@ -1,9 +1,7 @@
 """The transfer matrix of a store: adversarial images of each source, judged by each victim."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from pinprick.metrics.estimate import Estimate
 from pinprick.metrics.over_seeds import mean_and_deviation
@@ -18,11 +16,15 @@ if TYPE_CHECKING:
 Matrix = dict[tuple[str, ...], dict[str, list[Transfer]]]  # source, victim, seed
 
 _SOURCE = ("name", "model", "data", "goal")
-_ROW = ("label", "target", "correct", "victims", "victims_clean", "error")
+_WEIGHTS = ("weights", "victim_weights")
+_VICTIMS = ("victim_models", "victim_weights", "victims", "victims_clean")  # lists, one per victim
+_ROW = ("index", "label", "target", "correct", "victims", "victims_clean")
 
 
 def transfer_matrix(rows: "pl.LazyFrame", cells: "pl.DataFrame") -> Matrix:
     """The transfer from every source to every victim, once per seed; empty without victims.
+
+    Networks of one name with different weights have their hash behind the name.
 
     Args:
         rows: The rows.
@@ -30,32 +32,50 @@ def transfer_matrix(rows: "pl.LazyFrame", cells: "pl.DataFrame") -> Matrix:
     """
     import polars as pl
 
-    about = cells.select("cell", *_SOURCE, "seed", "victim_models").filter(
+    about = cells.select("cell", *_SOURCE, "seed", "victim_models", *_WEIGHTS).filter(
         pl.col("victim_models").list.len() > 0
     )
-    judged = rows.select("cell", *_ROW).filter(
-        pl.col("victims").list.len() > 0, pl.col("error") == ""
-    )
-    found = judged.drop("error").collect().join(about, on="cell", maintain_order="left")
-    matrix: Matrix = {}
-    groups = found.group_by(*_SOURCE, "seed", "victim_models", maintain_order=True)
-    for (*source, _, victims), group in groups:
-        after, clean = (
-            np.array(group[name].to_list(), dtype=np.int64).reshape(len(group), -1)
-            for name in ("victims", "victims_clean")
+    judged = rows.filter(pl.col("victims").list.len() > 0, pl.col("error") == "")
+    found = (
+        judged.select("cell", *_ROW)
+        .collect()
+        .join(about, on="cell", maintain_order="left")
+        .explode(_VICTIMS)
+        .unique(
+            [*_SOURCE, *_WEIGHTS, "seed", "victim_models", "index"],
+            keep="first",
+            maintain_order=True,
         )
+    )
+    labels = _labels(found)
+    matrix: Matrix = {}
+    by = (*_SOURCE, *_WEIGHTS, "victim_models", "seed")
+    for key, group in found.group_by(by, maintain_order=True):
+        name, model, data, goal, weights, victim_weights, victim, _ = map(str, key)
         target = group["target"]
-        line = matrix.setdefault(tuple(map(str, source)), {})
-        for number, victim in enumerate(cast(list[str], victims)):
-            one = transfer(
-                group["correct"].to_numpy(),
-                group["label"].to_numpy(),
-                None if target.null_count() else target.to_numpy(),
-                clean[:, number],
-                after[:, number],
-            )
-            line.setdefault(victim, []).append(one)
+        one = transfer(
+            group["correct"].to_numpy(),
+            group["label"].to_numpy(),
+            None if target.null_count() else target.to_numpy(),
+            group["victims_clean"].to_numpy(),
+            group["victims"].to_numpy(),
+        )
+        line = matrix.setdefault((name, labels[model, weights], data, goal), {})
+        line.setdefault(labels[victim, victim_weights], []).append(one)
     return dict(sorted(matrix.items()))
+
+
+def _labels(found: "pl.DataFrame") -> dict[tuple[str, str], str]:
+    """The label of each network, by name and weights."""
+    networks = {
+        *found.select("model", "weights").iter_rows(),
+        *found.select("victim_models", "victim_weights").iter_rows(),
+    }
+    names = [name for name, _ in networks]
+    return {
+        (name, weights): name if names.count(name) == 1 else f"{name} ({weights[:8]})"
+        for name, weights in networks
+    }
 
 
 def transfer_table(matrix: Matrix) -> TextTable:

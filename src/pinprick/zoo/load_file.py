@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pinprick.errors import BadInput, first_sentence
+from pinprick.errors import BadInput, NotTrusted, first_sentence
 from pinprick.files import reading
 from pinprick.model import Classifier
 from pinprick.zoo.card import ModelCard, read_card, read_card_file
@@ -41,7 +41,7 @@ def load(given: str, *, trust: bool = False) -> Classifier:
 
         return onnx.load(path, card, name)
     if not trust:
-        raise BadInput(
+        raise NotTrusted(
             f"{path} is a program ({kind}), and loading it can run code; if you trust whoever made "
             "it, say load_model(..., trust=True), in the shell --trust"
         )

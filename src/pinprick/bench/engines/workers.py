@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pinprick.bench.cell import Cell
-from pinprick.bench.cell_file import rows_failed
+from pinprick.bench.cell_file import failures
 from pinprick.errors import PinprickError, one_line
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Done:
     @property
     def failed(self) -> bool:
         """Whether a row holds an error, or a victim failed."""
-        return rows_failed(self.table)
+        return bool(failures(self.table))
 
 
 @dataclass(frozen=True)
