@@ -5,9 +5,12 @@ A forward pass and its backward pass are two graphs, with images and logits in p
 The loss stays outside: its gradient at the logits is copied into the second graph, so any loss
 works. All graphs of a model share one pool of memory, which is as large as the largest of them
 needs. So the graphs overwrite one another's values, and each result is copied out at once.
+
+Other threads may use the device during a recording, such as one that loads data.
 """
 
 import gc
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -20,6 +23,7 @@ from pinprick.replay import NoRoom, Passes
 from pinprick.types import Images, Logits
 
 _SHARE = 0.5  # of the free memory, which a recording may take
+_OTHERS_MAY = "thread_local"  # what a recording forbids, it forbids its own thread alone
 
 
 class CudaGraphs:
@@ -156,7 +160,13 @@ def _warm_up(model: Passes, given: tuple[Tensor, ...]) -> Logits:
 
 @contextmanager
 def _waiting_refused() -> Iterator[None]:
-    """An error for most networks that wait for the device, before a recording fails by them."""
+    """An error for most networks that wait for the device, before a recording fails by them.
+
+    The error is for all threads of the process. So there is none where other threads live.
+    """
+    if threading.active_count() > 1:
+        yield
+        return
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -173,7 +183,10 @@ def _captured(work: Callable[[], Tensor], pool: object) -> tuple[torch.cuda.CUDA
     graph, collects = torch.cuda.CUDAGraph(), gc.isenabled()
     gc.disable()  # what is collected in between may call the device, which ends the recording
     try:
-        graph.capture_begin(pool=pool)  # type: ignore[no-untyped-call, unused-ignore, arg-type]
+        graph.capture_begin(  # type: ignore[no-untyped-call, unused-ignore]
+            pool=pool,  # type: ignore[unused-ignore, arg-type]
+            capture_error_mode=_OTHERS_MAY,
+        )
         try:
             made = work()
         except BaseException:
@@ -192,6 +205,6 @@ def _release_random_numbers() -> None:
     """Record something: until then torch draws no random numbers after a recording that failed."""
     graph, value = torch.cuda.CUDAGraph(), torch.zeros(1, device="cuda")
     with suppress(RuntimeError):
-        graph.capture_begin()
+        graph.capture_begin(capture_error_mode=_OTHERS_MAY)
         value.add_(1)
         graph.capture_end()
