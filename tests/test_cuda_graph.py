@@ -211,6 +211,17 @@ def test_memory_is_given_back(model: Classifier, images: Tensor) -> None:
     assert reserved() == before
 
 
+def test_pinprick_gives_back_the_memory_of_its_recorded_steps(
+    model: Classifier, images: Tensor
+) -> None:
+    labels, attack = labels_of(model, images), build({"name": "pinprick", "effort": "fast"})
+    run_attack(attack, model, images, labels)
+    before = torch.cuda.memory_reserved()
+    for _ in range(3):
+        run_attack(attack, model, images, labels)
+    assert torch.cuda.memory_reserved() <= before
+
+
 def test_a_pass_never_waits_for_the_device(model: Classifier, images: Tensor) -> None:
     labels = labels_of(model, images)
     passes = ModelPasses(model, "fast")

@@ -102,6 +102,19 @@ class GraphedPass:
         return self._gradient[:count].clone(memory_format=torch.contiguous_format)
 
 
+@contextmanager
+def cuda_steps(device: torch.device) -> Iterator["CudaSteps | None"]:
+    """Records steps on a GPU, and gives their memory back at the end; None on a CPU."""
+    if device.type != "cuda":
+        yield None
+        return
+    steps = CudaSteps(device)
+    try:
+        yield steps
+    finally:
+        steps.release()
+
+
 class CudaSteps:
     """Records steps as CUDA graphs, one after the other in one pool of memory.
 
@@ -119,6 +132,12 @@ class CudaSteps:
             if self._first is None:
                 self._first = self._recorded(lambda: None)
             return self._recorded(work).replay
+
+    def release(self) -> None:
+        """Give back the memory of all recordings; none may be replayed any more."""
+        if self._first is not None:
+            self._first = None
+            torch.cuda.empty_cache()
 
     def _recorded(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
         def made() -> Tensor:

@@ -1,4 +1,4 @@
-"""What a recording asks of torch, on any machine: it leaves other threads of the process alone."""
+"""What recordings ask of torch, on any machine: no more than their thread, and memory back."""
 
 import threading
 from typing import Any
@@ -60,3 +60,29 @@ def test_waiting_is_refused_only_where_no_other_thread_may_wait(
     with cuda_graph._waiting_refused():
         assert set_to == modes[:1]
     assert set_to == modes
+
+
+@pytest.fixture
+def emptied(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """An entry each time that the cache of GPU memory is emptied."""
+    found: list[None] = []
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: "mine")
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: found.append(None))
+    return found
+
+
+def test_the_memory_of_recorded_steps_is_given_back(emptied: list[None]) -> None:
+    with cuda_graph.cuda_steps(torch.device("cuda")) as steps:
+        assert steps is not None
+        steps._first = torch.cuda.CUDAGraph.__new__(torch.cuda.CUDAGraph)
+        assert not emptied
+    assert steps._first is None
+    assert len(emptied) == 1
+
+
+def test_nothing_is_given_back_where_nothing_was_recorded(emptied: list[None]) -> None:
+    with cuda_graph.cuda_steps(torch.device("cuda")) as steps:
+        assert steps is not None
+    with cuda_graph.cuda_steps(torch.device("cpu")) as none:
+        assert none is None
+    assert not emptied
