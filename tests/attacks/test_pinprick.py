@@ -905,6 +905,19 @@ def test_recorded_passes_find_the_same_bits(
     assert sum(capture.replays for capture in captures) > 200
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_images_in_half_precision_may_have_more_units_than_it_can_count(dtype: torch.dtype) -> None:
+    """Half precision ends at 65,504; these have 67,500 elements. A trim begins after 60 passes."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(12, 4)).to(dtype)
+    model, images = Classifier(net), torch.rand(2, 3, 150, 150).to(dtype)
+    with torch.no_grad():
+        labels = model(images).argmax(dim=1)
+    result = run_attack(Pinprick(max_forwards=80), model, images, labels)
+    assert result.success.all()
+    assert result.adversarial.dtype == dtype
+
+
 @pytest.mark.gpu
 def test_recorded_passes_find_the_same_bits_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
