@@ -119,11 +119,11 @@ class CudaSteps:
     """Records steps as CUDA graphs, one after the other in one pool of memory.
 
     Attributes:
-        works: False once recording has failed.
+        remark: Why recording failed; empty text unless it did.
     """
 
     def __init__(self, device: torch.device) -> None:
-        self.works = True
+        self.remark = ""
         self._device, self._pool = device, torch.cuda.graph_pool_handle()
         self._first: torch.cuda.CUDAGraph | None = None  # keeps the pool between two recordings
 

@@ -149,6 +149,10 @@ class Problem(BatchRows):
         """Record which images the attack never changed, so that a failure says why."""
         self.tally.untried[self._rows] = untried
 
+    def note_slower(self, remark: str) -> None:
+        """Record why the attack's own steps are slow; an empty text says nothing."""
+        self.tally.remark = self.tally.remark or remark
+
     @property
     def gives_gradients(self) -> bool:
         """Whether gradients are available."""
@@ -350,6 +354,7 @@ class Tally:
         believed: Candidates of a search in bfloat16 whose margin is at most zero, confirmed or not.
         stages: The passes of each stage of an attack that has several, in order.
         found_by: Index of the stage that found the best of each image; -1 for none.
+        remark: Why the attack's own steps are slow; empty text for no reason.
         generator: Passes through a network of the attack's own; None if it has none.
         one, no: Constants on the device, expanded to the number of rows.
     """
@@ -378,6 +383,7 @@ class Tally:
         self.believed: Counts = torch.zeros_like(self.forwards)
         self.stages: dict[str, Passes] = {}
         self.found_by: Counts = torch.full_like(self.forwards, -1)
+        self.remark = ""
         self.generator: Counts | None = None
         self.max_forwards, self.max_backwards, self.max_passes = (
             max_forwards,

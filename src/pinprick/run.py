@@ -364,7 +364,7 @@ def _attack_batch(
         remarks=_remarks(goal, allowed, adversarial_logits, problem.tally, failures),
         seconds=seconds,
         peak_memory=None if peak_memory is None else peak_memory + passes.memory,
-        speed=passes.note(),
+        speed=passes.note(problem.tally.remark),
         generator_forwards=problem.tally.generator,
         stages=problem.tally.stages,
         found_by=tuple(

@@ -110,15 +110,15 @@ class ModelPasses:
             "confirmations": self.confirmations,
         }
 
-    def note(self) -> dict[str, Any] | None:
-        """What the result of a batch says of the speed; None for exact.
+    def note(self, remark: str = "") -> dict[str, Any] | None:
+        """What the result of a batch says of the speed; None for exact where nothing is remarked.
 
         Recordings, the seconds that they and the copy in bfloat16 took, and confirmations are those
-        since the batch began.
+        since the batch began. ``remark`` says why the attack's own steps are slow.
         """
-        if self.speed == "exact":
+        if self.speed == "exact" and not remark:
             return None
-        remarks = [self.remark, *(model.remark for model in self._replayed)]
+        remarks = [self.remark, *(model.remark for model in self._replayed), remark]
         spent = {name: after - self._before.get(name, 0) for name, after in self._spent().items()}
         return {
             "speed": self.speed,

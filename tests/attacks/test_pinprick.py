@@ -864,7 +864,7 @@ def test_targets_may_be_any_other_class(curved: Classifier) -> None:
 class CalledAgain:
     """Records a step on any device: replaying calls it again, in the memory of the recording."""
 
-    works = True
+    remark = ""
 
     def __init__(self, device: torch.device) -> None:
         self.replays = 0
@@ -918,6 +918,29 @@ def test_images_in_half_precision_may_have_more_units_than_it_can_count(dtype: t
     assert result.adversarial.dtype == dtype
 
 
+def test_steps_that_cannot_be_recorded_are_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Busy:
+        remark = ""
+
+        def __call__(self, work: Callable[[], None]) -> Callable[[], None]:
+            raise RuntimeError("the device\nis busy")
+
+    model, images = bent(), exact_images(4, (3, 12, 12))
+    run = partial(run_attack, Pinprick(effort="fast"), model, images, guesses(model, images))
+    wanted = run()
+    assert wanted.speed is None
+    monkeypatch.setattr(attack_file, "cuda_steps", lambda device: nullcontext(Busy()))
+    result = run(batch_size=2)
+    assert torch.equal(result.adversarial, wanted.adversarial)
+    assert result.speed == {
+        "speed": "exact",
+        "remark": "steps of the attack cannot be recorded: the device is busy",
+        "recordings": 0,
+        "recording_seconds": 0,
+        "confirmations": 0,
+    }
+
+
 @pytest.mark.gpu
 def test_recorded_passes_find_the_same_bits_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
@@ -936,6 +959,6 @@ def test_recorded_passes_find_the_same_bits_on_a_gpu(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(cuda_graph, "CudaSteps", Noted)
     recorded = run().adversarial
-    assert [capture.works for capture in captures] == [True]
+    assert [capture.remark for capture in captures] == [""]
     monkeypatch.setattr(attack_file, "cuda_steps", lambda device: nullcontext())
     assert torch.equal(recorded, run().adversarial)

@@ -122,6 +122,8 @@ class Pinprick(Attack):
                 if done == self.plan.first:
                     done += turns.rank_rivals(over, self.passes - done)
                 turns.begin(over)
+            if capture is not None:
+                problem.note_slower(capture.remark)
         if self.further_forwards:
             by_scores = ScoreSearch(problem, best, units, stop_at=enough)
             by_scores.run(self.further_forwards)
