@@ -323,7 +323,7 @@ class Problem(BatchRows):
         """Record the answers, for the trace and for a second run, without slack or in float32."""
         if self._tracer is not None:
             changed, spent = images.detach() != self.images, self.tally.backwards[self._rows]
-            self._tracer.note(self._rows, spent, self.goal, logits, changed)
+            self._tracer.note(self._rows, spent, self.goal, self._judged(logits), changed)
         if (watch := self.tally.watch) is not None:
             passes = self.tally.forwards, self.tally.backwards
             watch.see(self._rows, images.detach(), self.goal, logits.detach(), *passes)
@@ -334,6 +334,11 @@ class Problem(BatchRows):
                 self.tally.believed.index_add_(0, self._rows, (margin <= 0).long())
             if self.goal.slack:
                 self.tally.note_near(self._rows, margin, self.goal.slack)
+
+    def _judged(self, logits: Logits) -> Logits:
+        """The logits; NaN where a search in bfloat16 was believed."""
+        judged = None if self._passes is None else self._passes.judged
+        return logits if judged is None else logits.where(judged.unsqueeze(1), torch.nan)
 
 
 class Tally:

@@ -98,7 +98,8 @@ def run_attack(
         start: Where to begin: the result of an attack on another model for the same images, whose
             passes are counted separately. Or a tensor with one start per image, such as an image
             of the target class.
-        trace: Whether to record the best so far of each image against its passes.
+        trace: Whether to record the best so far of each image against its passes. At "fast" that is
+            the best of the candidates that were judged in float32.
         folder: A folder to save each finished batch in. The same call after a stop loads these,
             attacks the rest and gives the same result. A call with other arguments is refused.
         speed: How the model is queried on a GPU. "exact" is plain. "graphs" replays recorded
