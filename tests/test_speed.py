@@ -1,6 +1,7 @@
 """Speeds of a run: the same results where they are exact, and none kept that float32 refuses."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pinprick import (
     ATTACKS,
     BadInput,
     Classifier,
+    Failure,
     Goal,
     build,
     confirmed_search,
@@ -229,6 +231,20 @@ def test_what_was_believed_in_error_is_attacked_again_in_float32(
     assert lost.any()
     assert result.forwards[lost].max() == 2
     assert (result.forwards[~lost] == 1).all()
+
+
+@pytest.mark.usefixtures("few_confirmed")
+def test_what_was_believed_in_error_says_so_where_a_limit_leaves_no_pass(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    attack, coarse = build("fmn"), often_wrong(linear, images)
+    run = partial(run_attack, attack, linear, images, labels, max_forwards=20)
+    passes = ModelPasses(linear, "fast", recorder=FakeRecorder, coarse=coarse)
+    exact, found = run(), run(speed=passes)
+    assert exact.success.all()
+    assert 0 < found.success.sum() < len(images)
+    assert set(found.failures) == {None, Failure.SPENT_IN_BFLOAT16}
+    assert found.out_of_budget[~found.success].all()
 
 
 class _Judge(Watch):

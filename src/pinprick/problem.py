@@ -357,6 +357,7 @@ class Tally:
         untried: Images that the attack says it never changed.
         near: Candidates that met the goal without its slack, but not with it.
         believed: Candidates of a search in bfloat16 whose margin is at most zero, confirmed or not.
+        refuted: Images that did not fool in float32 after a search in bfloat16.
         stages: The passes of each stage of an attack that has several, in order.
         found_by: Index of the stage that found the best of each image; -1 for none.
         remark: Why the attack's own steps are slow; empty text for no reason.
@@ -386,6 +387,7 @@ class Tally:
         self.untried: Mask = torch.zeros_like(self.out_of_budget)
         self.near: Counts = torch.zeros_like(self.forwards)
         self.believed: Counts = torch.zeros_like(self.forwards)
+        self.refuted: Mask = torch.zeros_like(self.out_of_budget)
         self.stages: dict[str, Passes] = {}
         self.found_by: Counts = torch.full_like(self.forwards, -1)
         self.remark = ""

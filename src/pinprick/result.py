@@ -32,6 +32,7 @@ class Failure(StrEnum):
     NOT_FINITE = "the model's logits are not finite"
     OUT_OF_BUDGET = "out of budget"
     OUT_OF_TIME = "out of time"
+    SPENT_IN_BFLOAT16 = "the search in bfloat16 spent the passes; use speed=exact"
     NO_GRADIENT = "the model's gradient was zero or not finite"
     ONLY_IN_ITS_BATCH = (
         "fools in its batch, but not alone: the margin is within the numerical noise"

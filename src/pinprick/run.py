@@ -104,8 +104,9 @@ def run_attack(
             attacks the rest and gives the same result. A call with other arguments is refused.
         speed: How the model is queried on a GPU. "exact" is plain. "graphs" replays recorded
             passes in the same arithmetic. "fast" searches in bfloat16 and judges in float32.
-            ``speed`` of the result says where that was not possible. Calls that get the same
-            ``ModelPasses`` share their recordings.
+            ``speed`` of the result says where that was not possible. At "fast" an image that fools
+            in bfloat16 alone is attacked again, with the passes that a limit leaves it. Calls that
+            get the same ``ModelPasses`` share their recordings.
         progress: Whether to show a progress bar: on stderr, or in the output of a notebook.
     """
     batches = attack_batches(
@@ -339,6 +340,7 @@ def _attack_batch(
                 if passes.confirms:
                     lost = _believed_in_error(model, adversarial, goal, problem.tally)
                     if lost.any():
+                        problem.tally.refuted |= lost
                         adversarial[lost] = _call(attack, problem[lost].in_float32())
         seconds, peak_memory = clock.stop()
         _check_product(facts, images, adversarial, allowed)
@@ -466,6 +468,7 @@ def _remarks(
     reasons = {
         Failure.NOTHING_MAY_CHANGE: shut,
         Failure.NOT_FINITE: ~logits.isfinite().all(dim=1),
+        Failure.SPENT_IN_BFLOAT16: tally.refuted & tally.out_of_budget,
         Failure.OUT_OF_BUDGET: tally.out_of_budget,
         Failure.OUT_OF_TIME: tally.out_of_time,
         Failure.NO_GRADIENT: tally.flat > 0,
