@@ -47,7 +47,8 @@ class Start(Search):
         known: Number of units known to suffice per image; infinite if none is known.
         memory: Most weight of the past in the running mean of the gradients, per image.
         temperature: Noise in the draw of the gates, per image; None to sort them.
-        dense: How many of the passes are signed steps; such starts begin together.
+        dense: How many of the passes are of the clean image and of signed steps from it, one fewer
+            than passes; such starts begin together.
         eight_bit: Keep to values that an 8-bit image can hold.
     """
 

@@ -48,7 +48,7 @@ class Plan:
 
     Attributes:
         first: Passes of the first turn, a start that sorts its gates.
-        dense: How many of these are signed steps.
+        dense: How many of these are of the clean image and of signed steps from it.
         first_trim: How many of these are its trim.
         first_memory: Most weight of the past in the mean of its gradients.
         trim: Share of the passes of each later turn that are its trim, in whole slots. A trim that
