@@ -5,8 +5,8 @@ fixed memory instead. So the recorded step copies what it assigned to where the 
 before, and the attribute stays the same tensor.
 
 The first step is taken as it is, which loads all kernels and shows which attributes change. The
-second one is recorded, and replayed from then on. If recording fails, all steps are taken as they
-are. The results have the same bits.
+second one is recorded, and replayed from then on, itself included. If recording fails, all steps
+are taken as they are. The results have the same bits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ class Capture(Protocol):
 
 
 class RecordedStep:
-    """A step that is replayed after its first call.
+    """A step that is replayed from its second call on.
 
     Args:
         step: Takes tensors and the number of the step as a tensor of one value.

@@ -491,7 +491,7 @@ WITHOUT = {
     "anneals first": replace(WHOLE, many=math.inf),
     "fast anneals": replace(WHOLE, kinds=(START, SLOW)),
     "memory": replace(each_kind(memory=0.0), first_memory=0.0),
-    "signed steps": replace(WHOLE, dense=0),
+    "signed steps": replace(WHOLE, signed=0),
     "slow anneals": replace(WHOLE, kinds=(START, FAST)),
     "trimming": replace(WHOLE, first_trim=0, trim=0.0),
     "value steps": replace(WHOLE, stride=0.0),
