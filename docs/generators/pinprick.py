@@ -49,7 +49,7 @@ def beside_sigma_zero() -> str:
 
 def at_other_speeds() -> str:
     """Mean elements at the three speeds, over those at "exact"."""
-    means, images, revision = means_of("pinprick", _speed)
+    means, images, revision = means_of("pinprick", speed_of)
     others = [speed for speed in SPEEDS if speed != "exact"]
     head = ["model", "target", "images", *SPEEDS, *(f"{speed} / exact" for speed in others)]
     table = []
@@ -79,7 +79,7 @@ def without_a_part() -> str:
     return f"{markdown_table(head, table)}\n\n{revision}"
 
 
-def _attack(cell: Cell) -> str | None:
+def attack_of(cell: Cell) -> str | None:
     """The effort of Pinprick or the name of another attack; None at other speeds than "exact"."""
     name = cell.attack["name"].rpartition(":")[2]
     if cell.speed != "exact":
@@ -87,14 +87,14 @@ def _attack(cell: Cell) -> str | None:
     return str(cell.attack["effort"]) if name == "pinprick" else str(name)
 
 
-def _speed(cell: Cell) -> str | None:
+def speed_of(cell: Cell) -> str | None:
     """The speed of a balanced Pinprick on a GPU; None for another cell."""
     balanced = cell.attack["name"] == "pinprick" and cell.attack["effort"] == "balanced"
     return cell.speed if balanced and cell.device == "cuda" else None
 
 
 def means_of(
-    name: str, label: Callable[[Cell], str | None] = _attack
+    name: str, label: Callable[[Cell], str | None] = attack_of
 ) -> tuple[Means, dict[tuple[str, str], int], str]:
     """Mean elements, how many images they are of, and a sentence on Pinprick's revision.
 
