@@ -23,7 +23,7 @@ def _with(*kinds: Kind) -> Plan:
 class WithoutSignedSteps(Pinprick):
     """The first start opens gates from its first pass on."""
 
-    plan: ClassVar[Plan] = replace(WHOLE, dense=0)
+    plan: ClassVar[Plan] = replace(WHOLE, signed=0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Passes as CUDA graphs: the same bits, any order of passes, and memory given back."""
 
 import gc
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -162,6 +163,33 @@ def test_fast_finds_images_that_fool_in_float32(
     assert fast.success.sum() >= exact.success.sum()
 
 
+class _Pins(nn.Module):
+    """A network during whose pass another thread pins memory, as a DataLoader does."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, images: Tensor) -> Tensor:
+        thread = threading.Thread(target=lambda: torch.empty(2**20).pin_memory())
+        thread.start()
+        logits: Tensor = self.net(images)
+        thread.join()
+        return logits
+
+
+def test_another_thread_may_use_the_device_during_a_recording(
+    model: Classifier, images: Tensor
+) -> None:
+    assert isinstance(model.net, nn.Module)
+    pins = Classifier(_Pins(model.net), mean=model.mean, std=model.std)
+    attack = build({"name": "fmn", "steps": 20})
+    result = run_attack(attack, pins, images, labels_of(pins, images), speed="graphs")
+    assert result.speed is not None
+    assert result.speed["remark"] == ""
+    assert result.speed["recordings"] > 0
+
+
 def test_memory_is_given_back(model: Classifier, images: Tensor) -> None:
     labels = labels_of(model, images)
     attack = build({"name": "sigma_zero", "steps": 20})
@@ -181,6 +209,17 @@ def test_memory_is_given_back(model: Classifier, images: Tensor) -> None:
         assert passes.memory > 0
         assert reserved() > before
     assert reserved() == before
+
+
+def test_pinprick_gives_back_the_memory_of_its_recorded_steps(
+    model: Classifier, images: Tensor
+) -> None:
+    labels, attack = labels_of(model, images), build({"name": "pinprick", "effort": "fast"})
+    run_attack(attack, model, images, labels)
+    before = torch.cuda.memory_reserved()
+    for _ in range(3):
+        run_attack(attack, model, images, labels)
+    assert torch.cuda.memory_reserved() <= before
 
 
 def test_a_pass_never_waits_for_the_device(model: Classifier, images: Tensor) -> None:

@@ -58,11 +58,16 @@ def test_what_was_measured_is_all_there(linear: Classifier, images: Tensor, labe
     result = run_attack(IFGSM(eps=0.2), linear, images, labels, seed=4, batch_size=4)
     assert len(result) == 6
     assert torch.equal(result.images, images)
-    with torch.no_grad():
-        assert torch.equal(result.clean_logits, linear(images))
-        assert torch.equal(result.adversarial_logits, linear(result.adversarial))
-        rounded = (result.adversarial * 255).round() / 255
-        assert torch.equal(result.rounded_logits, linear(rounded))
+
+    @torch.no_grad()
+    def logits(given: Tensor) -> Tensor:
+        """In the same batches: on some CPUs the last bits depend on the batch size."""
+        return torch.cat([linear(part) for part in given.split(4)])
+
+    assert torch.equal(result.clean_logits, logits(images))
+    assert torch.equal(result.adversarial_logits, logits(result.adversarial))
+    rounded = (result.adversarial * 255).round() / 255
+    assert torch.equal(result.rounded_logits, logits(rounded))
     assert result.ids.tolist() == [0, 1, 2, 3, 4, 5]
     assert result.batch_size.tolist() == [4, 4, 4, 4, 2, 2]
     assert result.attack == describe(IFGSM(eps=0.2))

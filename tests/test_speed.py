@@ -1,6 +1,7 @@
 """Speeds of a run: the same results where they are exact, and none kept that float32 refuses."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pinprick import (
     ATTACKS,
     BadInput,
     Classifier,
+    Failure,
     Goal,
     build,
     confirmed_search,
@@ -27,8 +29,10 @@ from pinprick.attacks.card import Attack
 from pinprick.model import as_classifier
 from pinprick.oracle import exact_images
 from pinprick.result import join
+from pinprick.run import attack_batches
 from pinprick.speed import ModelPasses
 from pinprick.speed_names import check_speed
+from pinprick.watch import Watch
 
 SPARSE = [
     name
@@ -227,6 +231,55 @@ def test_what_was_believed_in_error_is_attacked_again_in_float32(
     assert lost.any()
     assert result.forwards[lost].max() == 2
     assert (result.forwards[~lost] == 1).all()
+
+
+@pytest.mark.usefixtures("few_confirmed")
+def test_what_was_believed_in_error_says_so_where_a_limit_leaves_no_pass(
+    linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    attack, coarse = build("fmn"), often_wrong(linear, images)
+    run = partial(run_attack, attack, linear, images, labels, max_forwards=20)
+    passes = ModelPasses(linear, "fast", recorder=FakeRecorder, coarse=coarse)
+    exact, found = run(), run(speed=passes)
+    assert exact.success.all()
+    assert 0 < found.success.sum() < len(images)
+    assert set(found.failures) == {None, Failure.SPENT_IN_BFLOAT16}
+    assert found.out_of_budget[~found.success].all()
+
+
+class _Judge(Watch):
+    """Notes the elements of each candidate that fools in float32, per image."""
+
+    def __init__(self, model: Classifier, clean: Tensor) -> None:
+        self._model, self._clean = model, clean
+        self.counts: list[set[float]] = [{0.0, torch.inf} for _ in clean]
+
+    def see(self, rows: Tensor, images: Tensor, goal: Goal, *_: Tensor) -> None:
+        with torch.no_grad():
+            fools = goal.plain.met(self._model(images))
+        elements = (images != self._clean[rows]).flatten(1).sum(dim=1)
+        for row, count in zip(rows[fools].tolist(), elements[fools].tolist(), strict=True):
+            self.counts[row].add(count)
+
+
+@pytest.mark.parametrize("name", ["sigma_zero", "pinprick", "fmn"])
+@pytest.mark.usefixtures("few_confirmed")
+def test_a_trace_has_only_what_was_judged_in_float32(
+    name: str, linear: Classifier, images: Tensor, labels: Tensor
+) -> None:
+    attack = build({"name": name, **QUICK.get(name, {})})
+    coarse, judge = often_wrong(linear, images), _Judge(linear, images)
+    passes = ModelPasses(linear, "fast", recorder=FakeRecorder, coarse=coarse)
+    (result,) = attack_batches(
+        attack, linear, images, labels, trace=True, speed=passes, watch=judge
+    )
+    assert result.trace is not None
+    owners = torch.arange(len(images)).repeat_interleave(result.trace.steps)
+    steps = list(zip(owners.tolist(), result.trace.elements.tolist(), strict=True))
+    assert all(count in judge.counts[row] for row, count in steps)
+    fewest = result.trace.fewest_after(10**6, "elements")
+    assert torch.equal(fewest.isfinite(), result.success)
+    assert len({count for _, count in steps}) > 3  # of confirmed candidates, too
 
 
 @pytest.mark.parametrize("speed", ["graphs", "fast"])

@@ -20,7 +20,7 @@ _ALL = 16  # up to so many candidates, all are
 
 
 class ConfirmedSearch:
-    """The pass of a search: images and classes in, logits out.
+    """The pass of a search: images and classes in, logits out, and which of them are exact.
 
     The state is in tensors that are changed in place, because a recording refers to them.
 
@@ -50,18 +50,18 @@ class ConfirmedSearch:
         return (goal.labels if goal.targets is None else goal.targets) + 1
 
     def __call__(self, images: Images, classes: Counts) -> Logits:
-        """Logits of candidates.
+        """Logits of candidates, and in a last column which of them are those of the exact model.
 
         Args:
             images: The candidates.
             classes: One more than the label or the target of each; 0 for a row of padding.
         """
         logits = self.coarse(images)
-        values: Logits = _Valued.apply(logits, self._confirmed(images, logits, classes))
+        values: Tensor = _Valued.apply(logits, self._confirmed(images, logits, classes))
         return values
 
     @torch.no_grad()
-    def _confirmed(self, images: Images, logits: Logits, classes: Counts) -> Logits:
+    def _confirmed(self, images: Images, logits: Logits, classes: Counts) -> Tensor:
         own = (classes - 1).clamp_min(0)
         margin = self._margin(logits, own).masked_fill(classes == 0, torch.inf)
         middle = -0.5 * self.noise  # of those that may meet the goal in error
@@ -71,7 +71,9 @@ class ConfirmedSearch:
         self.noise.copy_(torch.maximum(self.noise, change.abs().amax()))
         doubtful = (margin < 0) & (margin > -self.noise)
         raised = (doubtful * self._sign * self.noise).unsqueeze(1)
-        return logits.scatter_add(1, own.unsqueeze(1), raised).index_copy(0, chosen, exact)
+        values = logits.scatter_add(1, own.unsqueeze(1), raised).index_copy(0, chosen, exact)
+        judged = torch.zeros_like(margin).index_fill(0, chosen, 1.0)
+        return torch.cat((values, judged.unsqueeze(1)), dim=1)
 
     def _margin(self, logits: Logits, own: Tensor) -> Tensor:
         return self._sign * Goal(own).margin(logits) + self._slack
@@ -83,12 +85,12 @@ def confirmed_of(count: int) -> int:
 
 
 class _Valued(torch.autograd.Function):
-    """Other values for the logits, with the gradient of the logits."""
+    """Other values for the logits, with the gradient of the logits, and a column without one."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Logits, values: Logits) -> Logits:
+    def forward(ctx: Any, logits: Logits, values: Tensor) -> Tensor:
         return values
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return grad, None
+        return grad[:, :-1].contiguous(), None

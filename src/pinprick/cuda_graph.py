@@ -5,9 +5,12 @@ A forward pass and its backward pass are two graphs, with images and logits in p
 The loss stays outside: its gradient at the logits is copied into the second graph, so any loss
 works. All graphs of a model share one pool of memory, which is as large as the largest of them
 needs. So the graphs overwrite one another's values, and each result is copied out at once.
+
+Other threads may use the device during a recording, such as one that loads data.
 """
 
 import gc
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -20,6 +23,7 @@ from pinprick.replay import NoRoom, Passes
 from pinprick.types import Images, Logits
 
 _SHARE = 0.5  # of the free memory, which a recording may take
+_OTHERS_MAY = "thread_local"  # what a recording forbids, it forbids its own thread alone
 
 
 class CudaGraphs:
@@ -98,15 +102,28 @@ class GraphedPass:
         return self._gradient[:count].clone(memory_format=torch.contiguous_format)
 
 
+@contextmanager
+def cuda_steps(device: torch.device) -> Iterator["CudaSteps | None"]:
+    """Records steps on a GPU, and gives their memory back at the end; None on a CPU."""
+    if device.type != "cuda":
+        yield None
+        return
+    steps = CudaSteps(device)
+    try:
+        yield steps
+    finally:
+        steps.release()
+
+
 class CudaSteps:
     """Records steps as CUDA graphs, one after the other in one pool of memory.
 
     Attributes:
-        works: False once recording has failed.
+        remark: Why recording failed; empty text unless it did.
     """
 
     def __init__(self, device: torch.device) -> None:
-        self.works = True
+        self.remark = ""
         self._device, self._pool = device, torch.cuda.graph_pool_handle()
         self._first: torch.cuda.CUDAGraph | None = None  # keeps the pool between two recordings
 
@@ -115,6 +132,12 @@ class CudaSteps:
             if self._first is None:
                 self._first = self._recorded(lambda: None)
             return self._recorded(work).replay
+
+    def release(self) -> None:
+        """Give back the memory of all recordings; none may be replayed any more."""
+        if self._first is not None:
+            self._first = None
+            torch.cuda.empty_cache()
 
     def _recorded(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
         def made() -> Tensor:
@@ -156,7 +179,13 @@ def _warm_up(model: Passes, given: tuple[Tensor, ...]) -> Logits:
 
 @contextmanager
 def _waiting_refused() -> Iterator[None]:
-    """An error for most networks that wait for the device, before a recording fails by them."""
+    """An error for most networks that wait for the device, before a recording fails by them.
+
+    The error is for all threads of the process. So there is none where other threads live.
+    """
+    if threading.active_count() > 1:
+        yield
+        return
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -173,7 +202,10 @@ def _captured(work: Callable[[], Tensor], pool: object) -> tuple[torch.cuda.CUDA
     graph, collects = torch.cuda.CUDAGraph(), gc.isenabled()
     gc.disable()  # what is collected in between may call the device, which ends the recording
     try:
-        graph.capture_begin(pool=pool)  # type: ignore[no-untyped-call, unused-ignore, arg-type]
+        graph.capture_begin(  # type: ignore[no-untyped-call, unused-ignore]
+            pool=pool,  # type: ignore[unused-ignore, arg-type]
+            capture_error_mode=_OTHERS_MAY,
+        )
         try:
             made = work()
         except BaseException:
@@ -192,6 +224,6 @@ def _release_random_numbers() -> None:
     """Record something: until then torch draws no random numbers after a recording that failed."""
     graph, value = torch.cuda.CUDAGraph(), torch.zeros(1, device="cuda")
     with suppress(RuntimeError):
-        graph.capture_begin()
+        graph.capture_begin(capture_error_mode=_OTHERS_MAY)
         value.add_(1)
         graph.capture_end()

@@ -149,6 +149,10 @@ class Problem(BatchRows):
         """Record which images the attack never changed, so that a failure says why."""
         self.tally.untried[self._rows] = untried
 
+    def note_slower(self, remark: str) -> None:
+        """Record why the attack's own steps are slow; an empty text says nothing."""
+        self.tally.remark = self.tally.remark or remark
+
     @property
     def gives_gradients(self) -> bool:
         """Whether gradients are available."""
@@ -319,7 +323,7 @@ class Problem(BatchRows):
         """Record the answers, for the trace and for a second run, without slack or in float32."""
         if self._tracer is not None:
             changed, spent = images.detach() != self.images, self.tally.backwards[self._rows]
-            self._tracer.note(self._rows, spent, self.goal, logits, changed)
+            self._tracer.note(self._rows, spent, self.goal, self._judged(logits), changed)
         if (watch := self.tally.watch) is not None:
             passes = self.tally.forwards, self.tally.backwards
             watch.see(self._rows, images.detach(), self.goal, logits.detach(), *passes)
@@ -330,6 +334,11 @@ class Problem(BatchRows):
                 self.tally.believed.index_add_(0, self._rows, (margin <= 0).long())
             if self.goal.slack:
                 self.tally.note_near(self._rows, margin, self.goal.slack)
+
+    def _judged(self, logits: Logits) -> Logits:
+        """The logits; NaN where a search in bfloat16 was believed."""
+        judged = None if self._passes is None else self._passes.judged
+        return logits if judged is None else logits.where(judged.unsqueeze(1), torch.nan)
 
 
 class Tally:
@@ -348,8 +357,10 @@ class Tally:
         untried: Images that the attack says it never changed.
         near: Candidates that met the goal without its slack, but not with it.
         believed: Candidates of a search in bfloat16 whose margin is at most zero, confirmed or not.
+        refuted: Images that did not fool in float32 after a search in bfloat16.
         stages: The passes of each stage of an attack that has several, in order.
         found_by: Index of the stage that found the best of each image; -1 for none.
+        remark: Why the attack's own steps are slow; empty text for no reason.
         generator: Passes through a network of the attack's own; None if it has none.
         one, no: Constants on the device, expanded to the number of rows.
     """
@@ -376,8 +387,10 @@ class Tally:
         self.untried: Mask = torch.zeros_like(self.out_of_budget)
         self.near: Counts = torch.zeros_like(self.forwards)
         self.believed: Counts = torch.zeros_like(self.forwards)
+        self.refuted: Mask = torch.zeros_like(self.out_of_budget)
         self.stages: dict[str, Passes] = {}
         self.found_by: Counts = torch.full_like(self.forwards, -1)
+        self.remark = ""
         self.generator: Counts | None = None
         self.max_forwards, self.max_backwards, self.max_passes = (
             max_forwards,

@@ -5,8 +5,8 @@ fixed memory instead. So the recorded step copies what it assigned to where the 
 before, and the attribute stays the same tensor.
 
 The first step is taken as it is, which loads all kernels and shows which attributes change. The
-second one is recorded, and replayed from then on. If recording fails, all steps are taken as they
-are. The results have the same bits.
+second one is recorded, and replayed from then on, itself included. If recording fails, all steps
+are taken as they are. The results have the same bits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from pinprick.batch_rows import BatchRows
+from pinprick.errors import one_line
 
 Attribute = tuple[BatchRows, str]
 
@@ -25,10 +26,10 @@ class Capture(Protocol):
     """Records work.
 
     Attributes:
-        works: False once recording has failed.
+        remark: Why recording failed; empty text unless it did. Nothing is recorded after that.
     """
 
-    works: bool
+    remark: str
 
     def __call__(self, work: Callable[[], None], /) -> Callable[[], None]:
         """Record the work without doing it; returns what does it."""
@@ -36,7 +37,7 @@ class Capture(Protocol):
 
 
 class RecordedStep:
-    """A step that is replayed after its first call.
+    """A step that is replayed from its second call on.
 
     Args:
         step: Takes tensors and the number of the step as a tensor of one value.
@@ -56,7 +57,7 @@ class RecordedStep:
     def __call__(self, adv: Tensor, logits: Tensor, grad: Tensor, number: int) -> None:
         """Take the next step; the numbers follow each other."""
         given = adv, logits, grad
-        if self._replay is None and self._changing is not None and self._capture.works:
+        if self._replay is None and self._changing is not None and not self._capture.remark:
             self._record(given, number)
         if self._replay is None:
             before = {(id(owner), name): tensor for owner, name, tensor in self._tensors()}
@@ -79,9 +80,9 @@ class RecordedStep:
         self._put_back()
         try:
             self._replay = self._capture(self._once)
-        except Exception:  # of any kind, from the device
+        except Exception as error:  # of any kind, from the device
             self._put_back()
-            self._capture.works = False
+            self._capture.remark = f"steps of the attack cannot be recorded: {one_line(error)}"
 
     def _once(self) -> None:
         """The step, in fixed memory."""

@@ -32,6 +32,7 @@ class Failure(StrEnum):
     NOT_FINITE = "the model's logits are not finite"
     OUT_OF_BUDGET = "out of budget"
     OUT_OF_TIME = "out of time"
+    SPENT_IN_BFLOAT16 = "the search in bfloat16 spent the passes; use speed=exact"
     NO_GRADIENT = "the model's gradient was zero or not finite"
     ONLY_IN_ITS_BATCH = (
         "fools in its batch, but not alone: the margin is within the numerical noise"
@@ -109,7 +110,8 @@ class AttackResult(BatchRows):
         peak_memory: Peak GPU memory in bytes; None on a CPU.
         speed: How the model was queried: ``speed``, a ``remark`` where that was not possible,
             ``recordings`` and ``recording_seconds``. ``confirmations`` counts candidates that were
-            queried again in float32, which ``forwards`` does not count. None for "exact".
+            queried again in float32, which ``forwards`` does not count. None for "exact" unless
+            there is a remark.
         sent: What the attack and the referee sent to a remote model, under the names of
             ``pinprick.scores.service.Sent``. None for any other model.
         generator_forwards: Forward passes per image through a network of the attack's own, not

@@ -98,13 +98,15 @@ def run_attack(
         start: Where to begin: the result of an attack on another model for the same images, whose
             passes are counted separately. Or a tensor with one start per image, such as an image
             of the target class.
-        trace: Whether to record the best so far of each image against its passes.
+        trace: Whether to record the best so far of each image against its passes. At "fast" that is
+            the best of the candidates that were judged in float32.
         folder: A folder to save each finished batch in. The same call after a stop loads these,
             attacks the rest and gives the same result. A call with other arguments is refused.
         speed: How the model is queried on a GPU. "exact" is plain. "graphs" replays recorded
             passes in the same arithmetic. "fast" searches in bfloat16 and judges in float32.
-            ``speed`` of the result says where that was not possible. Calls that get the same
-            ``ModelPasses`` share their recordings.
+            ``speed`` of the result says where that was not possible. At "fast" an image that fools
+            in bfloat16 alone is attacked again, with the passes that a limit leaves it. Calls that
+            get the same ``ModelPasses`` share their recordings.
         progress: Whether to show a progress bar: on stderr, or in the output of a notebook.
     """
     batches = attack_batches(
@@ -338,6 +340,7 @@ def _attack_batch(
                 if passes.confirms:
                     lost = _believed_in_error(model, adversarial, goal, problem.tally)
                     if lost.any():
+                        problem.tally.refuted |= lost
                         adversarial[lost] = _call(attack, problem[lost].in_float32())
         seconds, peak_memory = clock.stop()
         _check_product(facts, images, adversarial, allowed)
@@ -364,7 +367,7 @@ def _attack_batch(
         remarks=_remarks(goal, allowed, adversarial_logits, problem.tally, failures),
         seconds=seconds,
         peak_memory=None if peak_memory is None else peak_memory + passes.memory,
-        speed=passes.note(),
+        speed=passes.note(problem.tally.remark),
         generator_forwards=problem.tally.generator,
         stages=problem.tally.stages,
         found_by=tuple(
@@ -465,6 +468,7 @@ def _remarks(
     reasons = {
         Failure.NOTHING_MAY_CHANGE: shut,
         Failure.NOT_FINITE: ~logits.isfinite().all(dim=1),
+        Failure.SPENT_IN_BFLOAT16: tally.refuted & tally.out_of_budget,
         Failure.OUT_OF_BUDGET: tally.out_of_budget,
         Failure.OUT_OF_TIME: tally.out_of_time,
         Failure.NO_GRADIENT: tally.flat > 0,

@@ -26,7 +26,7 @@ from pinprick.goal import Goal
 from pinprick.model import Classifier, Model
 from pinprick.replay import Recorder, ReplayedModel, padded, padded_size
 from pinprick.speed_names import Speed, check_speed
-from pinprick.types import Images, Logits
+from pinprick.types import Images, Logits, Mask
 
 _SAFETY = 2.0  # times the largest change of a clean image's margin: the noise to begin with
 _PROBES = 8  # images to compare a copy of the network on
@@ -41,6 +41,7 @@ class ModelPasses:
         speed: What was asked for.
         remark: Why it is slower than that; empty text if it is not.
         confirmations: Candidates that were confirmed in float32; they are not counted as passes.
+        judged: Which candidates of the latest pass have logits in float32; None for all.
 
     Args:
         model: The model.
@@ -59,6 +60,7 @@ class ModelPasses:
     ) -> None:
         self.model, self.speed = model, check_speed(speed)
         self.remark, self.confirmations = "", 0
+        self.judged: Mask | None = None
         self._given, self._coarse = recorder, coarse
         self._weights: tuple[Any, ...] = ()
         self._recorders: list[CudaGraphs] = []
@@ -110,15 +112,15 @@ class ModelPasses:
             "confirmations": self.confirmations,
         }
 
-    def note(self) -> dict[str, Any] | None:
-        """What the result of a batch says of the speed; None for exact.
+    def note(self, remark: str = "") -> dict[str, Any] | None:
+        """What the result of a batch says of the speed; None for exact where nothing is remarked.
 
         Recordings, the seconds that they and the copy in bfloat16 took, and confirmations are those
-        since the batch began.
+        since the batch began. ``remark`` says why the attack's own steps are slow.
         """
-        if self.speed == "exact":
+        if self.speed == "exact" and not remark:
             return None
-        remarks = [self.remark, *(model.remark for model in self._replayed)]
+        remarks = [self.remark, *(model.remark for model in self._replayed), remark]
         spent = {name: after - self._before.get(name, 0) for name, after in self._spent().items()}
         return {
             "speed": self.speed,
@@ -134,10 +136,13 @@ class ModelPasses:
         with_gradient = torch.is_grad_enabled() and images.requires_grad
         small = _SMALL if with_gradient else _SMALL_ALONE
         float32 = float32 or len(images) * self._work <= small
+        self.judged = None
         if self._search is None or self._replayed_search is None or float32:
             return self._judge(images)
         self.confirmations += min(len(images), confirmed_of(padded_size(len(images))))
-        return self._replayed_search(images, self._search.aim(goal))
+        values = self._replayed_search(images, self._search.aim(goal))
+        self.judged = values[:, -1].detach() > 0
+        return values[:, :-1]
 
     def _prepare(self, images: Images, logits: Logits) -> None:
         """Replay passes where that is possible; else ``remark`` says why it is not."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -19,6 +20,7 @@ from pinprick import (
     Problem,
     Streams,
     build,
+    cuda_graph,
     load_data,
     load_model,
     run_attack,
@@ -489,7 +491,7 @@ WITHOUT = {
     "anneals first": replace(WHOLE, many=math.inf),
     "fast anneals": replace(WHOLE, kinds=(START, SLOW)),
     "memory": replace(each_kind(memory=0.0), first_memory=0.0),
-    "signed steps": replace(WHOLE, dense=0),
+    "signed steps": replace(WHOLE, signed=0),
     "slow anneals": replace(WHOLE, kinds=(START, FAST)),
     "trimming": replace(WHOLE, first_trim=0, trim=0.0),
     "value steps": replace(WHOLE, stride=0.0),
@@ -862,7 +864,7 @@ def test_targets_may_be_any_other_class(curved: Classifier) -> None:
 class CalledAgain:
     """Records a step on any device: replaying calls it again, in the memory of the recording."""
 
-    works = True
+    remark = ""
 
     def __init__(self, device: torch.device) -> None:
         self.replays = 0
@@ -903,6 +905,42 @@ def test_recorded_passes_find_the_same_bits(
     assert sum(capture.replays for capture in captures) > 200
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_images_in_half_precision_may_have_more_units_than_it_can_count(dtype: torch.dtype) -> None:
+    """Half precision ends at 65,504; these have 67,500 elements. A trim begins after 60 passes."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(12, 4)).to(dtype)
+    model, images = Classifier(net), torch.rand(2, 3, 150, 150).to(dtype)
+    with torch.no_grad():
+        labels = model(images).argmax(dim=1)
+    result = run_attack(Pinprick(max_forwards=80), model, images, labels)
+    assert result.success.all()
+    assert result.adversarial.dtype == dtype
+
+
+def test_steps_that_cannot_be_recorded_are_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Busy:
+        remark = ""
+
+        def __call__(self, work: Callable[[], None]) -> Callable[[], None]:
+            raise RuntimeError("the device\nis busy")
+
+    model, images = bent(), exact_images(4, (3, 12, 12))
+    run = partial(run_attack, Pinprick(effort="fast"), model, images, guesses(model, images))
+    wanted = run()
+    assert wanted.speed is None
+    monkeypatch.setattr(attack_file, "cuda_steps", lambda device: nullcontext(Busy()))
+    result = run(batch_size=2)
+    assert torch.equal(result.adversarial, wanted.adversarial)
+    assert result.speed == {
+        "speed": "exact",
+        "remark": "steps of the attack cannot be recorded: the device is busy",
+        "recordings": 0,
+        "recording_seconds": 0,
+        "confirmations": 0,
+    }
+
+
 @pytest.mark.gpu
 def test_recorded_passes_find_the_same_bits_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
@@ -919,8 +957,8 @@ def test_recorded_passes_find_the_same_bits_on_a_gpu(monkeypatch: pytest.MonkeyP
             super().__init__(device)
             captures.append(self)
 
-    monkeypatch.setattr(attack_file, "CudaSteps", Noted)
+    monkeypatch.setattr(cuda_graph, "CudaSteps", Noted)
     recorded = run().adversarial
-    assert [capture.works for capture in captures] == [True]
-    monkeypatch.setattr(attack_file, "CudaSteps", lambda device: None)
+    assert [capture.remark for capture in captures] == [""]
+    monkeypatch.setattr(attack_file, "cuda_steps", lambda device: nullcontext())
     assert torch.equal(recorded, run().adversarial)

@@ -181,11 +181,11 @@ def test_what_is_drawn_depends_on_the_pass_of_the_attack() -> None:
 
 
 @pytest.mark.parametrize("slot", [None, 2])
-@pytest.mark.parametrize(("dense", "length"), [(4, 6), (4, 3)])
+@pytest.mark.parametrize(("signed", "length"), [(3, 6), (3, 3)])
 def test_signed_steps_come_first_and_grow_shorter(
-    dense: int, length: int, slot: int | None
+    signed: int, length: int, slot: int | None
 ) -> None:
-    candidates = make_start(grey(1), length, slot=slot, dense=dense)
+    candidates = make_start(grey(1), length, slot=slot, signed=signed)
     lowest = [adv.min().item() for adv in candidates]
     assert lowest == pytest.approx([0.5, 0.3, 0.15, 0.05, 0, 0][:length])  # 0.2 * (1 - step / 4)
     counts = [int(ELEMENTS.count(adv, candidates[0])) for adv in candidates]
@@ -197,7 +197,7 @@ def test_signed_steps_keep_to_the_grid_and_the_mask() -> None:
     problem.images = torch.full_like(problem.images, 102 / 255)
     problem.allowed = torch.zeros_like(problem.images, dtype=torch.bool)
     problem.allowed[:, :, :5] = True
-    *_, last = candidates = make_start(problem, 8, dense=6, eight_bit=True)
+    *_, last = candidates = make_start(problem, 8, signed=5, eight_bit=True)
     for adv in candidates:
         assert torch.equal((adv * 255).round() / 255, adv)
         assert torch.equal(adv[:, :, 5:], problem.images[:, :, 5:])
@@ -206,7 +206,7 @@ def test_signed_steps_keep_to_the_grid_and_the_mask() -> None:
 
 def test_a_start_that_signed_steps_fooled_opens_fewer_than_any_of_them() -> None:
     """All 9 values change in signed steps; 8 gates at most from then on."""
-    candidates = make_start(grey(1, any_change, (1, 3, 3)), 6, dense=3)
+    candidates = make_start(grey(1, any_change, (1, 3, 3)), 6, signed=2)
     counts = [int(ELEMENTS.count(adv, candidates[0])) for adv in candidates]
     assert counts[:4] == [0, 9, 9, 8]
 

@@ -24,7 +24,7 @@ ELEMENTS = Units("elements")
 START, FAST, SLOW = range(3)  # the kinds of this plan, in their order
 PLAN = Plan(
     first=100,
-    dense=10,
+    signed=9,
     first_trim=40,
     first_memory=0.95,
     trim=0.4,
@@ -486,7 +486,7 @@ def test_the_first_turn_is_a_start_with_signed_steps_and_its_trim(
     assert (start, trim) == ("Start", "Trim")
     assert of_start.pop("known").tolist() == [torch.inf]
     assert of_start.pop("memory").tolist() == pytest.approx([0.95])
-    assert of_start == {"dense": 10, "eight_bit": True}  # and nothing is drawn
+    assert of_start == {"signed": 9, "eight_bit": True}  # and nothing is drawn
     assert of_trim == {"eight_bit": True, "stride": 0.05}
 
 

@@ -166,7 +166,7 @@ def kinds_of(keep: Callable[[Kind], bool]) -> dict[str, Any]:
 
 
 ABLATIONS: dict[str, dict[str, Any]] = {
-    "WithoutSignedSteps": {"dense": 0},
+    "WithoutSignedSteps": {"signed": 0},
     "WithoutTrims": {"first_trim": 0, "trim": 0.0},
     "WithoutAims": {"rivals": 0},
     "WithoutDraws": {"kinds": tuple(replace(kind, temperature=0.0) for kind in Plan().kinds)},

@@ -1,13 +1,14 @@
 """The work of each command is one function that Python users can call, with a model of theirs."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
+from torch import Tensor
 
-from pinprick import Classifier
+from pinprick import Classifier, Problem
 from pinprick.attacks import FGSM, Greedy
 from pinprick.errors import BadInput
 from pinprick.jobs.attack import attack_pictures
@@ -51,6 +52,24 @@ def test_attack_gives_what_it_writes_and_prints_nothing(
     assert outcome.document == json.loads((tmp_path / "out" / "result.json").read_text())
     assert (outcome.unreadable, outcome.failure) == ([], None)
     assert capsys.readouterr() == ("", "")
+
+
+class _Slow(Greedy):
+    """Says that its steps are slow."""
+
+    def __call__(self, problem: Problem) -> Tensor:
+        problem.note_slower("steps of the attack cannot be recorded: the device is busy")
+        return super().__call__(problem)
+
+
+def test_what_makes_an_attack_slower_is_told_once(
+    colours: Classifier, brick: PictureSource, tmp_path: Path
+) -> None:
+    told, twice = Told(), replace(brick, paths=[*brick.paths] * 2)
+    run = RunOptions(batch_size=1)
+    attack_pictures(_Slow(), colours, twice, tmp_path / "out", run=run, figures=0, progress=told)
+    remark = "the attack is slower: steps of the attack cannot be recorded: the device is busy"
+    assert told.remarks.count(remark) == 1
 
 
 def test_files_that_are_no_pictures_are_told_and_listed(

@@ -17,10 +17,13 @@ from parts.long_results import (
     shortened_with_and_without_company,
 )
 from parts.trims import all_changed, changed_units, judge, run, trim_of
-from pinprick import Classifier, Goal, Problem
+from pinprick import Classifier, Goal, Problem, Streams
+from pinprick.attacks.pinprick import trim as trim_file
+from pinprick.attacks.pinprick.lockstep import Answer
 from pinprick.attacks.pinprick.trim import Trim
 from pinprick.oracle import exact_images, exact_linear, fewest_elements, fewest_pixels, sure_images
 from pinprick.parts.best import Best
+from pinprick.parts.largest import find_largest
 from pinprick.parts.remove_units import UnitRemoval
 from pinprick.parts.units import Units
 
@@ -202,6 +205,30 @@ def test_what_does_not_fool_yet_takes_shorter_and_shorter_signed_steps(stride: f
     assert found.cost.isinf().all()
     run(problem, found, ELEMENTS, 8, stride=stride)  # by 0.2, 0.175, 0.15: there
     assert found.cost.tolist() == [4]
+
+
+def test_an_image_that_does_not_fool_costs_the_others_no_swaps_and_no_long_sort(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has nothing to swap. The other image has 3 of 8 units to remove."""
+    problem, found = all_changed(judge(lambda on: on.any(dim=1), [0.0] * 8), 8, count=2)
+    found.images[0], found.cost[0] = problem.images[0], torch.inf
+    found.images[1, ..., 3:], found.cost[1] = 0, 3
+    bounds: list[int] = []
+
+    def note(keys: Tensor, count: Tensor, most: int, **rest: float) -> tuple[Tensor, Tensor]:
+        bounds.append(most)
+        return find_largest(keys, count, most, **rest)
+
+    monkeypatch.setattr(trim_file, "find_largest", note)
+    monkeypatch.setattr(Streams, "_bits", lambda *_: pytest.fail("a swap was drawn"))
+    slot = (trim := trim_of(problem, found, 20)).slot(problem, ELEMENTS, 20, 0)
+    for now in range(2):
+        met = torch.tensor([False, now == 0])
+        cost = ELEMENTS.count(trim.adv, problem.images)
+        slot(Answer(torch.tensor([1.0, -1.0]), met, cost, torch.ones_like(trim.adv)), now)
+    assert bounds == [3, 3]
+    assert trim.found.cost.tolist() == [torch.inf, 3]
 
 
 def test_signed_steps_keep_to_the_grid() -> None:

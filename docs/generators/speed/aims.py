@@ -47,11 +47,10 @@ def aims() -> str:
         ("first run of a process over later ones, `exact`", 1.5, first_over_later("exact")),
         ("CPU: Pinprick over σ-zero 1000, EfficientNet-Lite0", 0.55, cpu_ratio()),
     ]
-    table = [
-        (what, f"{aim:.2f}", f"{found:.2f}", _missed(aim, found)) for what, aim, found in lines
-    ]
+    table = [(what, f"{aim:.2f}", f"{found:.2f}", missed(aim, found)) for what, aim, found in lines]
     return markdown_table(("ratio", "at most", "measured", "missed by"), table)
 
 
-def _missed(aim: float, found: float) -> str:
+def missed(aim: float, found: float) -> str:
+    """By how much an aim is missed, in percent."""
     return f"{100 * (found / aim - 1):.0f} %" if found > aim else "met"

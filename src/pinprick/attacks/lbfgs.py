@@ -88,7 +88,7 @@ class LBFGS(Attack):
         low, high = (-images).flatten(1), (1 - images).flatten(1)
         if problem.allowed is not None:
             low, high = (edge * problem.allowed.flatten(1) for edge in (low, high))
-        penalty = torch.full_like(best.cost, self.penalty)
+        penalty = images.new_full((len(images),), self.penalty)
 
         def ask(delta: Points, rows: Labels) -> tuple[PerImage, Points]:
             """The function to minimise and its gradient, for some of the images."""
@@ -232,9 +232,8 @@ def _add(images: Images, delta: Points) -> Images:
 def _offer(best: Best, rows: Labels, adv: Images, size: PerImage, met: Mask) -> None:
     """Offer what was found for some of the images."""
     everywhere = torch.zeros_like(best.cost, dtype=torch.bool).index_copy(0, rows, met)
-    best.offer(
-        best.images.index_copy(0, rows, adv), best.cost.index_copy(0, rows, size), everywhere
-    )
+    cost = best.cost.index_copy(0, rows, size.to(best.cost.dtype))
+    best.offer(best.images.index_copy(0, rows, adv), cost, everywhere)
 
 
 def _loss(goal: Goal, logits: Logits) -> PerImage:

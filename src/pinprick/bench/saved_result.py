@@ -59,7 +59,7 @@ def saved_result(
         rounded_logits=rounded,
         forwards=_numbers(stored["forwards"]),
         backwards=_numbers(stored["backwards"]),
-        out_of_budget=_marked(remarks, Failure.OUT_OF_BUDGET),
+        out_of_budget=_marked(remarks, Failure.OUT_OF_BUDGET, Failure.SPENT_IN_BFLOAT16),
         out_of_time=_marked(remarks, Failure.OUT_OF_TIME),
         ids=given.ids[rows],
         batch_size=torch.full_like(rows, cell.batch_size),
@@ -78,5 +78,5 @@ def _numbers(values: list[Any]) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.long)
 
 
-def _marked(remarks: list[str], reason: Failure) -> torch.Tensor:
-    return torch.tensor([one == reason for one in remarks], dtype=torch.bool)
+def _marked(remarks: list[str], *reasons: Failure) -> torch.Tensor:
+    return torch.tensor([one in reasons for one in remarks], dtype=torch.bool)

@@ -70,10 +70,13 @@ def remark_probabilities(model: Classifier, logits: Logits, progress: Progress) 
 
 
 def remark_speed(result: AttackResult, progress: Progress, *, earlier: str = "") -> str:
-    """Remark on a speed that could not be kept, once; the remark for the next call."""
-    remark = str((result.speed or {}).get("remark", ""))
+    """Remark on what makes the attack slower, once; the remark for the next call."""
+    speed = result.speed or {}
+    remark = str(speed.get("remark", ""))
     if remark and remark != earlier:
-        progress.remark(f"{(result.speed or {})['speed']} speed was not kept: {remark}")
+        kept = speed["speed"] == "exact"
+        what = "the attack is slower" if kept else f"{speed['speed']} speed was not kept"
+        progress.remark(f"{what}: {remark}")
     return remark or earlier
 
 

@@ -10,12 +10,14 @@ from pinprick.types import Images, Labels, Logits, Mask, PerImage
 class Best(BatchRows):
     """The cheapest candidate per image that met the goal.
 
-    Images for which nothing was found stay clean, at infinite cost.
+    Images for which nothing was found stay clean, at infinite cost. Costs are in float32 at least,
+    since half precision ends at 65,504.
     """
 
     def __init__(self, images: Images) -> None:
         self.images = images.clone()
-        self.cost = images.new_full((len(images),), torch.inf)
+        precise = torch.promote_types(images.dtype, torch.float32)
+        self.cost: PerImage = images.new_full((len(images),), torch.inf, dtype=precise)
 
     def offer(
         self, candidates: Images, cost: PerImage, met: Mask, rows: Labels | None = None

@@ -39,7 +39,7 @@ from pinprick.attacks.card import Attack, Card
 from pinprick.attacks.pinprick.lockstep import take_passes
 from pinprick.attacks.pinprick.score_search import ScoreSearch
 from pinprick.attacks.pinprick.turns import SLOT, Plan, Turns
-from pinprick.cuda_graph import CudaSteps
+from pinprick.cuda_graph import cuda_steps
 from pinprick.parts.best import Best
 from pinprick.parts.units import Units
 from pinprick.problem import Problem
@@ -112,16 +112,18 @@ class Pinprick(Attack):
     def __call__(self, problem: Problem) -> Images:
         units, enough = Units(self.unit), max(1, self.stop_at or 1)
         best, done = Best(problem.images), 0
-        capture = CudaSteps(problem.images.device) if problem.images.is_cuda else None
         turns = Turns(problem, best, units, self.plan, eight_bit=self.values == "8bit")
-        while turns.searches and done < self.passes:
-            passes = min(SLOT, self.passes - done)
-            take_passes(problem, units, turns.searches, passes, done, capture)
-            done += passes
-            over = turns.end_slot(enough)
-            if done == self.plan.first:
-                done += turns.rank_rivals(over, self.passes - done)
-            turns.begin(over)
+        with cuda_steps(problem.images.device) as capture:
+            while turns.searches and done < self.passes:
+                passes = min(SLOT, self.passes - done)
+                take_passes(problem, units, turns.searches, passes, done, capture)
+                done += passes
+                over = turns.end_slot(enough)
+                if done == self.plan.first:
+                    done += turns.rank_rivals(over, self.passes - done)
+                turns.begin(over)
+            if capture is not None:
+                problem.note_slower(capture.remark)
         if self.further_forwards:
             by_scores = ScoreSearch(problem, best, units, stop_at=enough)
             by_scores.run(self.further_forwards)

@@ -5,8 +5,8 @@ Searches of different kinds share every call. Between slots, images leave a sear
 it.
 
 On a GPU, starting the few hundred small operations of a pass takes longer than the pass itself. So
-what the searches do after the second pass of a slot is recorded, and replayed after the later ones
-(``recorded_step.py``). That changes no bit of the results.
+what the searches do after a pass is recorded in each slot, at the second of the passes that are
+alike, and replayed from then on (``recorded_step.py``). That changes no bit of the results.
 """
 
 from abc import abstractmethod

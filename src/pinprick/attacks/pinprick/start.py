@@ -47,7 +47,7 @@ class Start(Search):
         known: Number of units known to suffice per image; infinite if none is known.
         memory: Most weight of the past in the running mean of the gradients, per image.
         temperature: Noise in the draw of the gates, per image; None to sort them.
-        dense: How many of the passes are signed steps; such starts begin together.
+        signed: How many signed steps come before the first gates; such starts begin together.
         eight_bit: Keep to values that an 8-bit image can hold.
     """
 
@@ -63,7 +63,7 @@ class Start(Search):
         known: PerImage,
         memory: PerImage,
         temperature: PerImage | None = None,
-        dense: int = 0,
+        signed: int = 0,
         eight_bit: bool = False,
     ) -> None:
         super().__init__(rows, aims, Best(images), images, length, trims)
@@ -72,13 +72,12 @@ class Start(Search):
         number = self._gates.shape[1]
         self._count = (_WIDE * known).clamp(8, max(8, number // 20))
         self._memory, self._temperature = memory, temperature
-        self._dense, self._eight_bit = dense, eight_bit
+        self._signed, self._eight_bit = signed, eight_bit
 
     @property
     def not_alike(self) -> int:
         """The signed steps that are left."""
-        dense = max(self._dense - 1, 0)
-        return max(0, dense - int(self.taken[:1].sum())) if dense else 0
+        return max(0, self._signed - int(self.taken[:1].sum())) if self._signed else 0
 
     def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
         images, number = problem.images, self._gates.shape[1]
@@ -86,12 +85,11 @@ class Start(Search):
         step, _ = self.steps(passes)
         weight = 1 - torch.minimum(step / (step + 1), self._memory.unsqueeze(1))
         weight = weight.to(images.dtype)
-        dense = max(self._dense - 1, 0)  # passes before the first gates are chosen
-        begun = step > dense
-        share = ((step - dense) / (self.length - dense).unsqueeze(1)).clamp_min(0)
+        begun = step > self._signed  # with gates; the first of them have the first count
+        share = ((step - self._signed) / (self.length - self._signed).unsqueeze(1)).clamp_min(0)
         left = 1 - share
         fraction = _LAST + (_FIRST - _LAST) * falling(share)
-        signed = self.not_alike
+        signed_left = self.not_alike
         ceiling = (_GROWTH * self._count).clamp_max(number)
         most = math.ceil(float(ceiling.max()))
 
@@ -99,8 +97,8 @@ class Start(Search):
             found, grad = self.found, answer.grad
             found.offer(self.adv, answer.changed, answer.met)
             self._mean = torch.lerp(self._mean, scaled(grad), at(weight, now).view(-1, 1, 1, 1))
-            if isinstance(now, int) and now < signed:
-                stride = STRIDE * (1 - (dense - signed + now) / self._dense)
+            if isinstance(now, int) and now < signed_left:
+                stride = STRIDE * (1 - (self._signed - signed_left + now) / (self._signed + 1))
                 self.adv = signed_step(problem, self.adv, grad, stride, eps=1.0)
                 self.adv = on_grid(self.adv, images) if self._eight_bit else self.adv
                 return

@@ -93,7 +93,10 @@ class Trim(Search):
             self._mean = torch.lerp(self._mean, answer.grad, at(weight, now).view(-1, 1, 1, 1))
             self._learn(answer, first=at(step, now) == 0)
             candidate = self.adv
-            self._propose(problem, units, most, at(left, now), done + now)
+            bound = most
+            if images.is_cpu:  # a GPU would have to wait to know
+                bound = int(self.found.cost.nan_to_num(posinf=1).max())
+            self._propose(problem, units, bound, at(left, now), done + now)
             if self._stride:
                 changed = units.spread(units.changed(self.adv, images), images)
                 steps = moved(self.adv, self._mean, self._stride, now)
@@ -126,7 +129,7 @@ class Trim(Search):
         images, best, cost = problem.images, self.found.images, self.found.cost
         untried = units.changed(best, images) & ~self._tried
         self._removing = untried.any(dim=1)
-        settled = ~self._removing
+        settled = ~self._removing & (cost < torch.inf)  # nothing to swap where nothing was found
         swaps = not settled.is_cpu or bool(settled.any())  # a GPU would have to wait to know
         base, among = best, untried
         keys = units.total(self._mean * (best - images))  # minus the use

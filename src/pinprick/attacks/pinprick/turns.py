@@ -48,7 +48,7 @@ class Plan:
 
     Attributes:
         first: Passes of the first turn, a start that sorts its gates.
-        dense: How many of these are signed steps.
+        signed: Signed steps that it begins with.
         first_trim: How many of these are its trim.
         first_memory: Most weight of the past in the mean of its gradients.
         trim: Share of the passes of each later turn that are its trim, in whole slots. A trim that
@@ -60,7 +60,7 @@ class Plan:
     """
 
     first: int = 100
-    dense: int = 8
+    signed: int = 7
     first_trim: int = 40
     first_memory: float = 0.9
     trim: float = 0.4
@@ -179,7 +179,7 @@ class Turns:
             torch.full_like(rows, plan.first_trim),
             known=self._best.cost,
             memory=torch.full_like(self._best.cost, plan.first_memory),
-            dense=plan.dense,
+            signed=plan.signed,
             eight_bit=self._eight_bit,
         )
 
