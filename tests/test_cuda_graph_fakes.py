@@ -30,6 +30,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return FakeGraph.begun
 
 
+@pytest.mark.plain  # a fake is no torch.cuda.CUDAGraph
 def test_calls_of_other_threads_do_not_break_a_recording(begun: list[dict[str, Any]]) -> None:
     cuda_graph._captured(lambda: torch.zeros(1), pool="mine")
     assert begun == [{"pool": "mine", "capture_error_mode": "thread_local"}]

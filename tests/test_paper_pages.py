@@ -104,6 +104,8 @@ def test_victims_count_over_images_that_both_networks_get_right() -> None:
         victims=[[2, 5], [5, 3], [3, 1]],
     )
     assert transfer.victim_rate(judged, 0) == (1, 2)
+    judged.rows["victims"][1] = judged.rows["victims_clean"][1] = None  # a victim failed
+    assert transfer.victim_rate(transfer.with_victims(judged), 0) == (1, 1)
     assert transfer.victim_rate(judged, 1) == (1, 2)
 
 

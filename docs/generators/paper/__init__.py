@@ -151,11 +151,11 @@ def coverage(plans: Plans) -> str:
             [f"`plans/paper/{name}.toml`", str(wanted), str(found), f"`./scripts/paper {name}`"]
         )
     about = {(origin.device, origin.torch, origin.commit[:10]) for _, origin in rows.cells()}
-    devices = ", ".join(sorted({one[0] for one in about})) or "none"
+    devices = "; ".join(sorted({one[0] for one in about})) or "none"
     commits = ", ".join(sorted({one[2] for one in about if one[2]})) or "unknown"
     table = markdown_table(("plan", "attacks on networks", "with rows", "measures the rest"), lines)
     count = sum(images.values())
-    origin = f"Rows: {count} in `results/paper`; devices: {devices}; commits: {commits}."
+    origin = f"Rows: {count} in `results/paper`. Devices: {devices}. Commits: {commits}."
     return f"{table}\n\n{wrapped(origin)}"
 
 

@@ -28,6 +28,7 @@ from generators.paper.transfer import (
     black_box_means,
     same_class,
     victim_rate,
+    with_victims,
 )
 from pinprick.attacks.card import Attack
 from pinprick.metrics.paired_tests import holm, mcnemar
@@ -273,7 +274,7 @@ def _black_box(
     plan: Layout, source: str, nets: dict[str, str], sample: Sample | None
 ) -> float | None:
     """The mean fooling rate over the other networks."""
-    if sample is None or not sample.n:
+    if sample is None or not (sample := with_victims(sample)).n:
         return None
     one = next(one for one in plan.plan.products if source in one.models and one.victims)
     order = [victim for victim in one.victims if victim != source]

@@ -16,6 +16,7 @@ from generators.paper.text import (
 )
 from pinprick.report.docs_measured import markdown_table
 
+CHANGED = ("attack", "elements", "share", "pixels", "same class")
 SOURCES = {  # of table 3
     "photographs, 224 px": {
         LITE0: "EfficientNet-Lite0",
@@ -42,8 +43,9 @@ def table3(plan: Layout) -> str:
             wanted = len({*plan.attacks(model=source), "egs_tssa"})
             lines.append([title, name, f"{len(known)} of {wanted}"])
             if known:
-                table = markdown_table(_head(source, nets), known)
-                parts.append(f"### {title}: from {name}\n\n{table}")
+                changed = markdown_table(CHANGED, [line[0] for line in known])
+                rates = markdown_table(_head(source, nets), [line[1] for line in known])
+                parts.append(f"### {title}: from {name}\n\n{rates}\n\n{changed}")
     coverage = markdown_table(("images", "source", "attacks measured"), lines)
     return "\n\n".join((*parts, f"### What is measured\n\n{coverage}"))
 
@@ -51,7 +53,7 @@ def table3(plan: Layout) -> str:
 def _head(source: str, nets: Mapping[str, str]) -> list[str]:
     members = source.removeprefix("ensemble:").split("+")
     columns = [f"{name}*" if net in members else name for net, name in nets.items()]
-    return ["attack", "elements", "share", "pixels", *columns, "same class"]
+    return ["attack", *columns]
 
 
 def _ensemble(plan: Layout, nets: Mapping[str, str]) -> dict[str, str]:
@@ -64,7 +66,10 @@ def _ensemble(plan: Layout, nets: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _transfer(plan: Layout, source: str, nets: Mapping[str, str]) -> Iterator[Sequence[str]]:
+def _transfer(
+    plan: Layout, source: str, nets: Mapping[str, str]
+) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Per attack, a line of what it changed and a line of rates."""
     start = first_of(plan.find(source, "untargeted", "ifgsm"))
     for label, title in TITLES.items():
         sample = first_of(plan.find(source, "untargeted", label))
@@ -72,7 +77,7 @@ def _transfer(plan: Layout, source: str, nets: Mapping[str, str]) -> Iterator[Se
             rates = [_judged(plan, sample, source, net) for net in nets]
             counts = mean_with_interval(sample.elements), mean_of_fooled(sample, share=True)
             pixels = mean_with_interval(sample.pixels)
-            yield [title, *counts, pixels, *rates, same_class(sample, start)]
+            yield [title, *counts, pixels, same_class(sample, start)], [title, *rates]
 
 
 def _judged(plan: Layout, sample: Sample, source: str, net: str) -> str:
@@ -82,6 +87,7 @@ def _judged(plan: Layout, sample: Sample, source: str, net: str) -> str:
         return _both_rates(plain, rounded, sample.n)
     one = next(one for one in plan.plan.products if source in one.models and one.victims)
     order = [victim for victim in one.victims if victim != source]
+    sample = with_victims(sample)
     given = len(sample.rows["victims"][0]) if sample.n else 0
     if given != len(order):
         return DASH  # a small run has other victims
@@ -93,6 +99,11 @@ def _judged(plan: Layout, sample: Sample, source: str, net: str) -> str:
 def _both_rates(plain: int, rounded: int, n: int) -> str:
     """A rate with its interval, and that after rounding in brackets."""
     return f"{rate_alone(plain, n)} [{100 * rounded / n:.3g}], n {n}"
+
+
+def with_victims(sample: Sample) -> Sample:
+    """The sample on the images that victims judged: one that fails judges none of a batch."""
+    return sample.keep(np.array([one is not None for one in sample.rows["victims"]], dtype=bool))
 
 
 def victim_rate(sample: Sample, place: int) -> tuple[int, int]:
