@@ -106,7 +106,7 @@ def test_victims_count_over_images_that_both_networks_get_right() -> None:
     assert transfer.victim_rate(judged, 0) == (1, 2)
     judged.rows["victims"][1] = judged.rows["victims_clean"][1] = None  # a victim failed
     assert transfer.victim_rate(transfer.with_victims(judged), 0) == (1, 1)
-    assert transfer.victim_rate(judged, 1) == (1, 2)
+    assert transfer.victim_rate(transfer.with_victims(judged), 1) == (1, 2)
 
 
 def test_the_same_wrong_class_is_counted_where_both_fool() -> None:
