@@ -204,6 +204,25 @@ def test_signed_steps_keep_to_the_grid_and_the_mask() -> None:
     assert (last != problem.images).any()
 
 
+@pytest.mark.parametrize("slot", [None, 2])
+def test_a_large_image_that_signed_steps_did_not_fool_begins_anew_with_shorter_ones(
+    slot: int | None,
+) -> None:
+    """128 x 96 grey values are four times those of 32 x 32 colour pixels: half the length."""
+    candidates = make_start(grey(1, shape=(1, 128, 96)), 9, slot=slot, signed=3)
+    lowest = [adv.min().item() for adv in candidates]
+    assert lowest == pytest.approx([0.5, 0.3, 0.15, 0.05, 0.5, 0.4, 0.325, 0.275, 0])
+    counts = [int(ELEMENTS.count(adv, candidates[0])) for adv in candidates]
+    assert counts == [0, *[12288] * 3, 0, *[12288] * 3, 614]  # a twentieth
+
+
+def test_a_large_image_that_long_steps_fooled_has_no_shorter_ones() -> None:
+    candidates = make_start(grey(1, any_change, shape=(1, 128, 96)), 6, signed=3)
+    counts = [int(ELEMENTS.count(adv, candidates[0])) for adv in candidates]
+    assert counts[:5] == [0, 12288, 12288, 12288, 614]
+    assert counts[5] < 614
+
+
 def test_a_start_that_signed_steps_fooled_opens_fewer_than_any_of_them() -> None:
     """All 9 values change in signed steps; 8 gates at most from then on."""
     candidates = make_start(grey(1, any_change, (1, 3, 3)), 6, signed=2)

@@ -5,6 +5,7 @@ from typing import Literal
 import pytest
 import torch
 from drive_search import ELEMENTS, assert_same, cut_and_joined, drive, each_pass
+from grey_images import grey
 from torch import Tensor
 
 from pinprick import Classifier, Goal, Problem, Streams
@@ -231,3 +232,13 @@ def test_a_faster_anneal_moves_its_threshold_faster() -> None:
     assert fast == pytest.approx([0, 0, 0, 0.279], abs=1e-5)
     slow = after_one_step(clean, clean, met=False, rate=0.5)
     assert slow == pytest.approx([0, 0.293, 0.281, 0.279], abs=1e-5)
+
+
+def test_steps_on_an_image_four_times_as_large_are_half_as_long() -> None:
+    changes = []
+    for shape, rate in (((3, 32, 32), 0.4), ((3, 64, 64), 0.8)):
+        problem = grey(1, shape=shape)
+        found = Best(problem.images)
+        _, second = drive(problem, anneal_of(found, 2, rate=rate)).candidates
+        changes.append((second - problem.images).abs().max().item())
+    assert changes == pytest.approx([0.4, 0.4], rel=1e-4)

@@ -63,7 +63,7 @@ class Auto(Attack):
         masked=True,
         random=True,
         paper="",
-        revision=5,
+        revision=6,
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"effort": "fast", "steps": 60, "queries": 100},

@@ -4,14 +4,15 @@ The update of sigma-zero (Cinà et al., ICLR 2025), started at an image that mee
 of at the clean one. Normalised gradients and Adam's step of about ``rate`` per element first weaken
 every changed unit and change many others. The threshold rises while the goal is met and falls while
 it is not; changes below it are undone. The path goes through dense images and values inside the
-box, so it escapes corners where gradients vanish. One forward and one backward pass per step.
+box, so it escapes corners where gradients vanish. On an image larger than 32 x 32 the steps are
+shorter. One forward and one backward pass per step.
 """
 
 import torch
 from torch import Tensor
 
 from pinprick.attacks.pinprick.lockstep import Answer, Now, Search, Slot, at
-from pinprick.attacks.pinprick.start import falling
+from pinprick.attacks.pinprick.start import falling, reach
 from pinprick.parts.adam import Adam
 from pinprick.parts.best import Best
 from pinprick.parts.box import on_grid
@@ -30,7 +31,8 @@ class Anneal(Search):
 
     Args:
         rows, aims, found, length, trims: As in ``Search``.
-        rate: Adam's learning rate at the start, per image; a tenth of it at the end.
+        rate: Adam's learning rate at the start, per image, on images of up to 32 x 32; a tenth of
+            it at the end.
         eight_bit: Keep to values that an 8-bit image can hold.
     """
 
@@ -46,7 +48,7 @@ class Anneal(Search):
         eight_bit: bool = False,
     ) -> None:
         super().__init__(rows, aims, found, found.images, length, trims)
-        self._rate = rate
+        self._rate = rate * reach(found.images)
         self._adam = Adam(found.images)
         self._threshold = torch.full_like(found.cost, _THRESHOLD, dtype=found.images.dtype)
         self._eight_bit = eight_bit

@@ -21,8 +21,9 @@ units to need one fewer. It ends each start and each anneal.
 The first turn of each image is a start that begins with signed steps. Then each search is tried
 once: anneals first where more than 1 % of the units must change, starts first elsewhere. From then
 on the one goes next whose last turn removed the largest share of the units per pass (turns.py). The
-length of a turn grows with the square root of the units that are known to suffice. So the same rule
-serves small and large images, with and without a target.
+length of a turn grows with the square root of the units that are known to suffice. On an image
+larger than 32 x 32 steps that change every value are shorter. So the same rules serve small and
+large images, with and without a target.
 
 All images share one call of the model per pass, whatever their turns are, and the images in one
 kind of search share its arithmetic (lockstep.py). Every pass is at most one forward and one
@@ -76,7 +77,7 @@ class Pinprick(Attack):
         masked=True,
         random=True,
         paper="",
-        revision=9,
+        revision=10,
     )
     plan: ClassVar[Plan] = Plan()
 

@@ -7,7 +7,8 @@
 
 The first start of an image begins with signed steps that change every value. They fool where few
 gates could not, and their gradients show what the way to the goal is like, not only its beginning.
-All gradients so far count the same, until the memory is full.
+All gradients so far count the same, until the memory is full. On an image larger than 32 x 32 such
+steps lead far away. If they have not fooled it, it begins anew with shorter ones.
 
 k shrinks while the image fools and grows while it does not, by a fraction that falls from 0.3 to
 0.02, and never reaches the best count again. Beyond a tenth of all units (400 of a small image) it
@@ -36,6 +37,7 @@ _FIRST, _LAST = 0.3, 0.02  # fraction by which k changes, at the start and at th
 _MANY, _LEAST = 1 / 10, 400  # k grows slowly beyond this share and this number of gates
 _WIDE = 4  # opens this multiple of the gates known to suffice
 _GROWTH = 4  # times that k may become larger in a slot, so that a bound on it is known
+_ALIKE = 3 * 32 * 32  # elements of an image that the lengths of steps are stated for
 
 
 class Start(Search):
@@ -73,45 +75,67 @@ class Start(Search):
         self._count = (_WIDE * known).clamp(8, max(8, number // 20))
         self._memory, self._temperature = memory, temperature
         self._signed, self._eight_bit = signed, eight_bit
+        self._reach = reach(images)
+        self._late = torch.zeros_like(rows)  # passes before the image began anew
 
     @property
     def not_alike(self) -> int:
-        """The signed steps that are left."""
-        return max(0, self._signed - int(self.taken[:1].sum())) if self._signed else 0
+        """The passes that are left of those in which some images may take signed steps."""
+        if not self._signed:
+            return 0
+        again = 0 if self._reach == 1 else self._signed + 1
+        return max(0, self._signed + again - int(self.taken[:1].sum()))
 
     def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
         images, number = problem.images, self._gates.shape[1]
         many = max(_LEAST, _MANY * number)
-        step, _ = self.steps(passes)
-        weight = 1 - torch.minimum(step / (step + 1), self._memory.unsqueeze(1))
-        weight = weight.to(images.dtype)
-        begun = step > self._signed  # with gates; the first of them have the first count
-        share = ((step - self._signed) / (self.length - self._signed).unsqueeze(1)).clamp_min(0)
-        left = 1 - share
-        fraction = _LAST + (_FIRST - _LAST) * falling(share)
-        signed_left = self.not_alike
+        steps, _ = self.steps(passes)
+        alone = self.not_alike
+        all_walk = self._signed - int(self.taken[:1].sum()) if self._signed else 0
         ceiling = (_GROWTH * self._count).clamp_max(number)
         most = math.ceil(float(ceiling.max()))
 
         def learn(answer: Answer, now: Now) -> None:
             found, grad = self.found, answer.grad
             found.offer(self.adv, answer.changed, answer.met)
-            self._mean = torch.lerp(self._mean, scaled(grad), at(weight, now).view(-1, 1, 1, 1))
-            if isinstance(now, int) and now < signed_left:
-                stride = STRIDE * (1 - (self._signed - signed_left + now) / (self._signed + 1))
-                self.adv = signed_step(problem, self.adv, grad, stride, eps=1.0)
-                self.adv = on_grid(self.adv, images) if self._eight_bit else self.adv
-                return
-            change = torch.where(found.cost < torch.inf, at(fraction, now), _FIRST)
+            step = at(steps, now) - self._late
+            weight = 1 - torch.minimum(step / (step + 1), self._memory)
+            weight = weight.to(images.dtype).view(-1, 1, 1, 1)
+            self._mean = torch.lerp(self._mean, scaled(grad), weight)
+            walks = None
+            if isinstance(now, int) and now < alone:
+                walks = step < self._signed
+                walked = self._walk(problem, grad, step)
+                if self._reach < 1:  # images that none of these steps fooled begin anew
+                    anew = (step == self._signed) & (self._late == 0) & found.cost.isinf()
+                    self._late = self._late + anew * (self._signed + 1)
+                    walked = torch.where(anew.view(-1, 1, 1, 1), images, walked)
+                    walks = walks | anew
+                if now < all_walk:
+                    self.adv = walked
+                    return
+            share = (step - self._signed) / (self.length - self._late - self._signed)
+            share = share.clamp_min(0)
+            change = _LAST + (_FIRST - _LAST) * falling(share)
+            change = torch.where(found.cost < torch.inf, change, _FIRST)
             growth = torch.where(self._count < many, change, _LAST)
             factor = torch.where(answer.met, 1 - change, 1 + growth)
             count = torch.minimum((self._count * factor + ~answer.met).floor(), ceiling)
             count = torch.minimum(count, found.cost - 1).clamp(1, number)
-            self._count = torch.where(at(begun, now), count, self._count)
+            self._count = torch.where(step > self._signed, count, self._count)
             bound = int(self._count.max()) if images.is_cpu else most  # a GPU would have to wait
-            self._choose(problem, units, bound, at(left, now), done + now)
+            self._choose(problem, units, bound, 1 - share, done + now)
+            if walks is not None:
+                self.adv = torch.where(walks.view(-1, 1, 1, 1), walked, self.adv)
 
         return learn
+
+    def _walk(self, problem: Problem, grad: Images, step: Tensor) -> Images:
+        """The signed steps after this pass of each image; shorter where it began anew."""
+        stride = STRIDE * (1 - step.double() / (self._signed + 1))
+        stride = torch.where(self._late > 0, self._reach * stride, stride).to(grad.dtype)
+        adv = signed_step(problem, self.adv, grad, stride.view(-1, 1, 1, 1), eps=1.0)
+        return on_grid(adv, problem.images) if self._eight_bit else adv
 
     def _choose(self, problem: Problem, units: Units, most: int, left: PerImage, step: Now) -> None:
         """The next gates, and the candidates that they make."""
@@ -124,6 +148,11 @@ class Start(Search):
             problem, scores, self._count, most, temperature=warmth, step=step, use=use
         )
         self.adv = torch.where(units.spread(self._gates, images), edge, images)
+
+
+def reach(images: Images) -> float:
+    """Length of steps on these images; their l2 length is at most that on 32 x 32 colour pixels."""
+    return min(1.0, math.sqrt(_ALIKE / images[0].numel()))
 
 
 def falling(share: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from pinprick.attacks.pinprick.lockstep import Answer, Now, Search, Slot, at
-from pinprick.attacks.pinprick.start import STRIDE
+from pinprick.attacks.pinprick.start import STRIDE, reach
 from pinprick.parts.best import Best
 from pinprick.parts.box import keep_allowed, on_grid, signed_step
 from pinprick.parts.choose_units import corner, noise_of, promise
@@ -102,7 +102,7 @@ class Trim(Search):
                 steps = moved(self.adv, self._mean, self._stride, now)
                 self.adv = torch.where(changed, steps, self.adv)
             if lost:
-                walk = moved(candidate, answer.grad, STRIDE, now)
+                walk = moved(candidate, answer.grad, STRIDE * reach(images), now)
                 self.adv = torch.where(_wide(self.found.cost.isinf()), walk, self.adv)
 
         return learn

@@ -32,7 +32,7 @@ class Kind:
             passes. In a longer one gradients count for longer, in proportion.
         temperature: Noise in the draw of a start's gates, in a turn of 60 passes. In a longer one
             it is less, in proportion.
-        rate: Adam's learning rate at the start of an anneal.
+        rate: Adam's learning rate at the start of an anneal, on images of up to 32 x 32.
     """
 
     search: Literal["start", "anneal"]
@@ -48,7 +48,7 @@ class Plan:
 
     Attributes:
         first: Passes of the first turn, a start that sorts its gates.
-        signed: Signed steps that it begins with.
+        signed: Signed steps that it begins with; a large image may have as many shorter ones.
         first_trim: How many of these are its trim.
         first_memory: Most weight of the past in the mean of its gradients.
         trim: Share of the passes of each later turn that are its trim, in whole slots. A trim that
