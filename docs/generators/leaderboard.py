@@ -92,18 +92,20 @@ def not_run() -> str:
 
 
 def earlier_revisions(store: Path = LEADERBOARD) -> list[str]:
-    """A sentence on the attacks whose rows are of an earlier revision, if there are any."""
-    found: dict[tuple[str, str, int], set[str]] = {}
+    """A sentence per attack whose rows are of an earlier revision, if there are any."""
+    found: dict[str, dict[tuple[str, int], set[str]]] = {}
     for cell, _ in Store(store).cells().values():
         name, unit = cell.attack["name"], cell.attack.get("unit", "")
         if name in ATTACKS and cell.revision != ATTACKS[name].card.revision:
-            found.setdefault((name, unit, cell.revision), set()).add(dataset_name(cell.data))
-    said = [
-        f"`{name}`{unit and f' in {unit}'} on {' and '.join(sorted(data))} (revision {revision}, "
-        f"now {ATTACKS[name].card.revision})"
-        for (name, unit, revision), data in sorted(found.items())
-    ]
-    return [f"**Earlier revisions** are measured of {', '.join(said)}."] if said else []
+            groups = found.setdefault(name, {})
+            groups.setdefault((unit, cell.revision), set()).add(dataset_name(cell.data))
+    said = []
+    for name, groups in sorted(found.items()):
+        now, of = ATTACKS[name].card.revision, []
+        for (unit, revision), data in sorted(groups.items()):
+            of.append(f"{revision}{unit and f' in {unit}'} on {' and '.join(sorted(data))}")
+        said.append(f"Measured of `{name}` is revision {', '.join(of)}; now it is {now}.")
+    return [f"**Earlier revisions.** {' '.join(said)}"] if said else []
 
 
 def _name(attack: Attack) -> str:

@@ -17,7 +17,7 @@ from pinprick.metrics.unit import Unit
 from pinprick.report.attack_board import AttackLine
 from pinprick.report.docs_attack_numbers import NOT_MEASURED, attack_numbers
 from pinprick.report.docs_leaderboard import UNITS, mean_optimality
-from pinprick.report.docs_measured import markdown_table
+from pinprick.report.docs_measured import markdown_table, wrapped
 from pinprick.report.summary_tables import decimal_text, number_text
 
 WITH_TARGETS = Path(__file__).parents[2] / "results" / "wifgsm" / "store"
@@ -53,7 +53,7 @@ def eight_attacks() -> str:
         figures = _figures(own, ("cifar10", "nips2017")) if own else ["-"] * 4
         rows.append([f"[`{name}`](docs/methods/{name}.md)", use, access, *figures])
     columns = ["attack", "use it for", "needs", "optimality", "CIFAR-10", "photos", "passes"]
-    return "\n\n".join((markdown_table(columns, rows), *earlier_revisions()))
+    return "\n\n".join((markdown_table(columns, rows), *map(wrapped, earlier_revisions())))
 
 
 def best_by_passes() -> str:

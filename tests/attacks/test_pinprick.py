@@ -27,6 +27,7 @@ from pinprick import (
 )
 from pinprick.attacks import Pinprick
 from pinprick.attacks.pinprick import attack as attack_file
+from pinprick.attacks.pinprick import start as start_file
 from pinprick.attacks.pinprick import turns as turns_file
 from pinprick.attacks.pinprick.lockstep import Search, Slot, take_passes
 from pinprick.attacks.pinprick.start import Start
@@ -449,6 +450,23 @@ def test_an_image_that_nothing_fools_stays_as_it_is() -> None:
         assert not result.success.any()
         assert torch.equal(result.adversarial, images)
         assert (result.forwards <= 500).all()
+
+
+@pytest.mark.parametrize("shorter", [True, False])
+def test_shorter_steps_fool_a_large_image_that_long_ones_jump_over(
+    monkeypatch: pytest.MonkeyPatch, shorter: bool
+) -> None:
+    """Class 1 where the mean has changed by 0.1, which no sum of the long steps does."""
+
+    def narrow(batch: Tensor) -> Tensor:
+        miss = ((batch - 0.5).mean(dim=(1, 2, 3)) - 0.1).abs()
+        return torch.stack((miss, torch.full_like(miss, 0.001)), dim=1)
+
+    if not shorter:
+        monkeypatch.setattr(start_file, "reach", lambda images: 1.0)
+    images, labels = torch.full((1, 3, 64, 64), 0.5), torch.zeros(1, dtype=torch.long)
+    attack = Pinprick(max_forwards=12)
+    assert run_attack(attack, Classifier(narrow), images, labels).success.all() == shorter
 
 
 @pytest.mark.parametrize("most", [30, 100, 160])
