@@ -3,9 +3,10 @@
 The table of attacks comes from the cards, and so does where each differs from its paper. The
 reference of results and public names comes from docstrings, that of commands from the program,
 those of settings and files from their fields. The pictures are figures as ``pinprick attack`` and
-``pinprick explain`` write them, of the rocket of the demo, by the default attack on the embedded
-model; those of the explanation are made smaller, since a page need not be heavy. The curves are
-what the page on metrics draws. Measured values and plots come from rows by ``generators``.
+``pinprick explain`` write them, of the rocket and the coffee of the demo, by Pinprick on the
+embedded model; those of the explanation are made smaller, since a page need not be heavy. The
+curves are what the page on metrics draws. Measured values and plots come from rows by
+``generators``.
 ``PICTURES`` says what makes each picture; all have full colours. Figures of the paper are made by
 name alone, such as ``paper_figure1``: they take minutes, and two need networks of plans/paper.
 """
@@ -135,7 +136,7 @@ def make_examples() -> None:
 def make_picture() -> None:
     """Attack the rocket and keep the figure."""
     with tempfile.TemporaryDirectory() as folder:
-        _run("attack", folder)
+        _run("attack", folder, "rocket")
         shutil.copyfile(Path(folder) / "rocket-figure.png", IMAGES / "attack.png")
 
 
@@ -149,11 +150,11 @@ def make_start() -> None:
 
 
 def make_explanation() -> None:
-    """Explain the attack on the rocket and keep both figures, smaller."""
+    """Explain the attack on the coffee and keep both figures, smaller."""
     with tempfile.TemporaryDirectory() as folder:
-        _run("explain", folder, "--option", "effort=balanced")  # as picture does
+        _run("explain", folder, "coffee", "--option", "effort=fast")
         for found, kept in (("explained", "explanation"), ("effects", "effects")):
-            with Image.open(Path(folder) / f"rocket-{found}.png") as figure:
+            with Image.open(Path(folder) / f"coffee-{found}.png") as figure:
                 high = round(figure.height * _WIDE / figure.width)
                 small = figure.convert("RGB").resize((_WIDE, high), Image.Resampling.LANCZOS)
             small.save(IMAGES / f"{kept}.png", optimize=True)
@@ -168,10 +169,10 @@ def make_curves() -> None:
         shutil.copyfile(Path(folder) / "curves.png", IMAGES / "curves.png")
 
 
-def _run(command: str, folder: str, *more: str) -> None:
-    records = [photo.record for photo in read_photographs()]
-    rocket = {record.name: record.path for record in records}["rocket"]
-    subprocess.run(["pinprick", command, rocket, "--out", folder, *more], check=True)
+def _run(command: str, folder: str, name: str, *more: str) -> None:
+    """Run a command of the program on a photograph of the demo."""
+    path = {photo.record.name: photo.record.path for photo in read_photographs()}[name]
+    subprocess.run(["pinprick", command, path, "--out", folder, *more], check=True)
 
 
 MAKERS: dict[str, Callable[[], None]] = {
