@@ -42,7 +42,7 @@ SETTINGS = ROOT / "docs" / "reference" / "settings.md"
 FORMATS = ROOT / "docs" / "reference" / "file_formats.md"
 RESULT = ROOT / "docs" / "reference" / "result.md"
 IMAGES = ROOT / "docs" / "images"
-_WIDE = 900  # pixels of a picture on a page
+_WIDE = 720  # pixels of a picture on a page
 TABLE = re.compile(r"(?<=<!-- table of attacks -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
 REFERENCE = re.compile(r"(?<=<!-- reference -->\n).*?(?=<!-- end of reference -->)", re.DOTALL)
 SETTINGS_MARKS = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- end of settings -->)", re.DOTALL)
