@@ -76,6 +76,7 @@ class Start(Search):
         self._memory, self._temperature = memory, temperature
         self._signed, self._eight_bit = signed, eight_bit
         self._reach = reach(images)
+        self._again = signed + 1 if self._reach < 1 else 0  # passes to begin anew after
         self._late = torch.zeros_like(rows)  # passes before the image began anew
 
     @property
@@ -83,15 +84,13 @@ class Start(Search):
         """The passes that are left of those in which some images may take signed steps."""
         if not self._signed:
             return 0
-        again = 0 if self._reach == 1 else self._signed + 1
-        return max(0, self._signed + again - int(self.taken[:1].sum()))
+        return max(0, self._signed + self._again - int(self.taken[:1].sum()))
 
     def slot(self, problem: Problem, units: Units, passes: int, done: int) -> Slot:
         images, number = problem.images, self._gates.shape[1]
         many = max(_LEAST, _MANY * number)
         steps, _ = self.steps(passes)
         alone = self.not_alike
-        all_walk = self._signed - int(self.taken[:1].sum()) if self._signed else 0
         ceiling = (_GROWTH * self._count).clamp_max(number)
         most = math.ceil(float(ceiling.max()))
 
@@ -106,12 +105,12 @@ class Start(Search):
             if isinstance(now, int) and now < alone:
                 walks = step < self._signed
                 walked = self._walk(problem, grad, step)
-                if self._reach < 1:  # images that none of these steps fooled begin anew
+                if self._again:  # images that none of these steps fooled begin anew
                     anew = (step == self._signed) & (self._late == 0) & found.cost.isinf()
-                    self._late = self._late + anew * (self._signed + 1)
+                    self._late = self._late + anew * self._again
                     walked = torch.where(anew.view(-1, 1, 1, 1), images, walked)
                     walks = walks | anew
-                if now < all_walk:
+                if now < alone - self._again:  # all of them walk
                     self.adv = walked
                     return
             share = (step - self._signed) / (self.length - self._late - self._signed)
