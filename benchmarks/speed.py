@@ -1,4 +1,4 @@
-"""The three speeds of a run against each other and against other people's code.
+"""The speeds of a run against each other and against other people's code.
 
     python benchmarks/speed.py --model file:models/cifar10_resnet18 --data cifar10/test[0:1200] \
         --images 256 --passes 256 --overhead pinprick --warm-up sigma_zero,steps=20 \
@@ -10,6 +10,7 @@ Every attack runs at every speed, in turns in one process, on one batch. The att
 soon as it is measured:
 
     attack      one run: ``seconds`` of the attack, ``wall`` with the judging and the preparation
+    compiling   how long the passes of ``compiled`` took to compile; that is not in other rows
     pass        one forward pass, and one with its backward pass, in milliseconds
     overhead    the time of an attack at exact over bare passes of the same batch sizes
 
@@ -24,8 +25,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext, redirect_stdout
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -40,7 +41,7 @@ from pinprick import AttackResult, Classifier, Goal, run_attack
 from pinprick.cuda_graph import CudaGraphs
 from pinprick.replay import PATIENCE, ReplayedModel
 from pinprick.speed import ModelPasses
-from pinprick.speed_names import SPEEDS
+from pinprick.speed_names import SPEEDS, Speed
 
 sys.path.append(str(Path(__file__).parents[1]))
 from benchmarks.parity.peer import load_peer
@@ -156,21 +157,29 @@ def peer_row(text: str, model: Classifier, images: Tensor, labels: Tensor) -> Ro
     }
 
 
-def pass_rows(model: Classifier, images: Tensor, labels: Tensor, size: int) -> Iterator[Row]:
+def pass_rows(
+    model: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    size: int,
+    speeds: Sequence[Speed],
+    kept: ModelPasses,
+) -> Iterator[Row]:
     """How long passes of one batch size take at each speed, and in bfloat16 unconfirmed."""
     rows = torch.arange(size, device=images.device) % len(images)
     images, goal = images[rows], Goal(labels[rows])
     with model.frozen():
         with torch.no_grad():
             logits = model(images)
-        for speed in SPEEDS:
-            with ModelPasses(model, speed) as passes:
+        for speed in speeds:
+            with nullcontext(kept) if speed == kept.speed else ModelPasses(model, speed) as passes:
                 passes.begin(images, logits)
                 ask: Callable[[Tensor], Tensor] = partial(passes, goal=goal)
                 yield {"speed": speed, **_timed(ask, images), **(passes.note() or {})}
                 if passes._search is not None:
                     replayed = ReplayedModel(passes._search.coarse, CudaGraphs())
-                    yield {"speed": "bfloat16", **_timed(replayed, images)}
+                    alone = "bfloat16" if speed == "fast" else "compiled alone"
+                    yield {"speed": alone, **_timed(replayed, images)}
 
 
 def _timed(ask: Callable[[Tensor], Tensor], images: Tensor) -> Row:
@@ -222,6 +231,19 @@ def measure(
     options: argparse.Namespace,
 ) -> Iterator[Row]:
     """All rows, the most important first."""
+    with ModelPasses(model, "compiled") as kept:
+        yield from _measured(model, images, labels, targets, options, kept)
+
+
+def _measured(
+    model: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    targets: Tensor | None,
+    options: argparse.Namespace,
+    kept: ModelPasses,
+) -> Iterator[Row]:
+    """The rows; ``kept`` are the passes of all runs at "compiled"."""
 
     def runs(attacks: list[str]) -> Iterator[tuple[str, Any]]:
         for text in attacks:
@@ -234,17 +256,20 @@ def measure(
         work = partial(
             run_attack, attack, model, images, labels, targets=targets, batch_size=len(images)
         )
-        done = timed(partial(work, speed=speed), model.device)
+        done = timed(partial(work, speed=kept if speed == kept.speed else speed), model.device)
         return {"revision": attack.facts().revision, **attack_row(done)}
 
     for text, speed in runs(options.warm_up or options.attack):
         run(text, speed)
+    if kept._compiled is not None:
+        about = {"speed": kept.speed, "remark": kept._compiled.remark}
+        yield {"kind": "compiling", **about, "seconds": kept._compiled.seconds}
     for turn in range(options.turns):
         for text, speed in list(runs(options.attack))[:: 1 - 2 * (turn % 2)]:
             about = {"kind": "attack", "attack": text, "speed": speed, "turn": turn}
             yield about | {"images": len(images)} | run(text, speed)
     for size in options.passes:
-        for row in pass_rows(model, images, labels, size):
+        for row in pass_rows(model, images, labels, size, options.speed, kept):
             yield {"kind": "pass", **row}
     for text in options.overhead:
         for turn in range(options.turns):

@@ -31,7 +31,8 @@ LEVELS = (  # a room may import from rooms on the lines above it, and from itsel
     ),
     ("backward", "batch_rows", "files", "metrics", "model", "own_code", "settings", "speed_names"),
     (
-        *("bfloat16_copy", "data", "feature_layer", "goal", "json_text", "random", "replay"),
+        *("bfloat16_copy", "compiled_model", "data", "feature_layer", "goal"),
+        *("json_text", "random", "replay"),
         *("scores", "threads"),
     ),
     ("confirmed_search", "cuda_graph", "oracle", "recorded_step", "trace", "watch", "zoo"),

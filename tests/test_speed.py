@@ -282,7 +282,7 @@ def test_a_trace_has_only_what_was_judged_in_float32(
     assert len({count for _, count in steps}) > 3  # of confirmed candidates, too
 
 
-@pytest.mark.parametrize("speed", ["graphs", "fast"])
+@pytest.mark.parametrize("speed", ["graphs", "fast", "compiled"])
 def test_on_a_cpu_the_model_is_queried_directly_with_a_remark(
     linear: Classifier, images: Tensor, labels: Tensor, speed: Any
 ) -> None:
@@ -321,6 +321,44 @@ def test_a_search_in_bfloat16_fools_in_float32(images: Tensor) -> None:
     assert result.speed["confirmations"] > 0
 
 
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_compiled_search_fools_in_float32(images: Tensor, groups: int) -> None:
+    model, images = small_network(groups), images.float()
+    with torch.no_grad():
+        labels = model(images).argmax(dim=1)
+    attack = build({"name": "sigma_zero", "steps": 40})
+    notes = []
+    with ModelPasses(model, "compiled", recorder=FakeRecorder, backend="aot_eager") as passes:
+        for _ in range(2):
+            result = run_attack(attack, model, images, labels, speed=passes)
+            assert result.success.all()
+            assert result.speed is not None
+            notes.append(result.speed)
+    first, second = notes
+    assert first["remark"] == second["remark"] == ""
+    assert first["confirmations"] == second["confirmations"] > 0
+    assert first["recording_seconds"] > 10 * second["recording_seconds"]
+
+
+def no_compiler(graph: Any, inputs: Any) -> Any:
+    raise RuntimeError("there is no C compiler")
+
+
+def test_a_search_that_cannot_be_compiled_is_in_bfloat16(images: Tensor) -> None:
+    model, images = small_network(), images.float()
+    with torch.no_grad():
+        labels = model(images).argmax(dim=1)
+    attack = build({"name": "sigma_zero", "steps": 40})
+    results = []
+    for speed in ("fast", "compiled"):
+        with ModelPasses(model, speed, recorder=FakeRecorder, backend=no_compiler) as passes:
+            results.append(run_attack(attack, model, images, labels, speed=passes))
+    fast, compiled = results
+    assert torch.equal(compiled.adversarial, fast.adversarial)
+    assert compiled.speed is not None
+    assert compiled.speed["remark"].startswith("passes of this network cannot be compiled: ")
+
+
 @pytest.mark.parametrize(
     ("model", "dtype", "reason"),
     [
@@ -339,7 +377,7 @@ def test_some_searches_stay_in_float32(
         build({"name": "fmn", "steps": 9}), classifier, images, labels, speed=passes
     )
     assert result.speed is not None
-    assert result.speed["remark"] == f"{reason} are not searched in bfloat16"
+    assert result.speed["remark"].startswith(f"{reason} are not searched in bfloat16")
     assert result.speed["confirmations"] == 0
     assert result.speed["recordings"] > 0
 
@@ -352,7 +390,9 @@ def test_a_function_is_no_network(images: Tensor, labels: Tensor) -> None:
 
 
 def test_another_speed_is_refused() -> None:
-    with pytest.raises(BadInput, match="speed must be exact, graphs or fast, got 'faster'"):
+    with pytest.raises(
+        BadInput, match="speed must be exact, graphs, fast or compiled, got 'faster'"
+    ):
         check_speed("faster")
 
 
@@ -396,3 +436,20 @@ def test_numbers_of_batches_are_added_up_and_saved(
         assert both.speed[name] == sum(part.speed[name] for part in parts if part.speed) > 0
     save_result(both, tmp_path / "both.safetensors")
     assert load_result(tmp_path / "both.safetensors").speed == both.speed
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_compiled_search_is_recorded_on_a_gpu(images: Tensor, groups: int) -> None:
+    model, images = small_network(groups), images.float().cuda()
+    assert isinstance(model.net, nn.Module)
+    model.net.cuda()
+    with torch.no_grad():
+        labels = model(images).argmax(dim=1)
+    attack = build({"name": "sigma_zero", "steps": 40})
+    result = run_attack(attack, model, images, labels, speed="compiled")
+    assert result.success.all()
+    assert result.speed is not None
+    assert result.speed["remark"] == ""
+    assert result.speed["recordings"] > 0

@@ -104,9 +104,10 @@ def run_attack(
             attacks the rest and gives the same result. A call with other arguments is refused.
         speed: How the model is queried on a GPU. "exact" is plain. "graphs" replays recorded
             passes in the same arithmetic. "fast" searches in bfloat16 and judges in float32.
-            ``speed`` of the result says where that was not possible. At "fast" an image that fools
-            in bfloat16 alone is attacked again, with the passes that a limit leaves it. Calls that
-            get the same ``ModelPasses`` share their recordings.
+            "compiled" also compiles the search, which takes up to a minute at first. ``speed`` of
+            the result says where that was not possible. At "fast" and "compiled" an image that
+            fools in bfloat16 alone is attacked again, with the passes that a limit leaves it. Calls
+            that get the same ``ModelPasses`` share what was recorded and compiled.
         progress: Whether to show a progress bar: on stderr, or in the output of a notebook.
     """
     batches = attack_batches(

@@ -1,11 +1,12 @@
-"""How fast a run queries its model: exactly, replayed, or replayed in bfloat16 and confirmed.
+"""How fast a run queries its model: exactly, replayed, in bfloat16 and confirmed, or compiled.
 
     exact     the model itself
     graphs    the same arithmetic, recorded and replayed (``replay.py``)
     fast      a copy in bfloat16 (``bfloat16_copy.py``), recorded and replayed, whose candidates are
               confirmed in float32 where they nearly meet the goal (``confirmed_search.py``)
+    compiled  the same, with the copy compiled (``compiled_model.py``)
 
-A candidate of ``fast`` whose margin is beyond the noise is believed. So the referee checks each
+A candidate of the last two whose margin is beyond the noise is believed. So the referee checks each
 image that is returned, and attacks it again in float32 where it was believed in error (``run.py``).
 """
 
@@ -19,6 +20,7 @@ import torch
 from torch import nn
 
 from pinprick.bfloat16_copy import CONVERTED, bfloat16_copy
+from pinprick.compiled_model import CompiledModel
 from pinprick.confirmed_search import ConfirmedSearch, confirmed_of
 from pinprick.cuda_graph import CudaGraphs
 from pinprick.errors import one_line
@@ -48,6 +50,7 @@ class ModelPasses:
         speed: The speed.
         recorder: Gives a recorder, anew for each kind of passes; None to record CUDA graphs.
         coarse: The model for the search of ``fast``; None to copy the network in bfloat16.
+        backend: What ``torch.compile`` hands its graphs to.
     """
 
     def __init__(
@@ -57,15 +60,18 @@ class ModelPasses:
         *,
         recorder: Callable[[], Recorder] | None = None,
         coarse: Model | None = None,
+        backend: str | Callable[..., Any] = "inductor",
     ) -> None:
         self.model, self.speed = model, check_speed(speed)
         self.remark, self.confirmations = "", 0
         self.judged: Mask | None = None
-        self._given, self._coarse = recorder, coarse
+        self._given, self._coarse, self._backend = recorder, coarse, backend
         self._weights: tuple[Any, ...] = ()
         self._recorders: list[CudaGraphs] = []
         self._judge: Model = model
         self._search: ConfirmedSearch | None = None
+        self._plain: Model = model  # the model of the search, not compiled
+        self._compiled: CompiledModel | None = None
         self._replayed_search: ReplayedModel | None = None
         self._work = 0  # multiplications of a forward pass per image
         self._before: dict[str, Any] = {}
@@ -85,7 +91,7 @@ class ModelPasses:
         self._before["recording_seconds"] -= prepared
         if self._search is not None:
             with torch.no_grad():
-                coarse = self._search.coarse(padded(images, padded_size(len(images))))
+                coarse = self._plain(padded(images, padded_size(len(images))))
                 change = (coarse[: len(images)] - clean_logits).nan_to_num(0.0, 0.0, 0.0)
                 largest = (change.amax(dim=1) - change.amin(dim=1)).amax()
                 self._search.noise.copy_(_SAFETY * largest)  # no batch depends on those before it
@@ -105,22 +111,27 @@ class ModelPasses:
         both = (self._judge, self._replayed_search)
         return [one for one in both if isinstance(one, ReplayedModel)]
 
+    @property
+    def _made(self) -> list[ReplayedModel | CompiledModel]:
+        return [*self._replayed, *([self._compiled] if self._compiled else [])]
+
     def _spent(self) -> dict[str, Any]:
         return {
             "recordings": sum(len(model.recordings) for model in self._replayed),
-            "recording_seconds": sum((model.seconds for model in self._replayed), 0.0),
+            "recording_seconds": sum((model.seconds for model in self._made), 0.0),
             "confirmations": self.confirmations,
         }
 
     def note(self, remark: str = "") -> dict[str, Any] | None:
         """What the result of a batch says of the speed; None for exact where nothing is remarked.
 
-        Recordings, the seconds that they and the copy in bfloat16 took, and confirmations are those
-        since the batch began. ``remark`` says why the attack's own steps are slow.
+        Recordings, the seconds that they, the copy in bfloat16 and its compilation took, and
+        confirmations are those since the batch began. ``remark`` says why the attack's own steps
+        are slow.
         """
         if self.speed == "exact" and not remark:
             return None
-        remarks = [self.remark, *(model.remark for model in self._replayed), remark]
+        remarks = [self.remark, *(model.remark for model in self._made), remark]
         spent = {name: after - self._before.get(name, 0) for name, after in self._spent().items()}
         return {
             "speed": self.speed,
@@ -150,14 +161,18 @@ class ModelPasses:
         if self.remark:
             return
         self._judge = ReplayedModel(self.model, self._recorder())
-        if self.speed == "fast" and (coarse := self._coarse or self._copy(images[:_PROBES])):
-            self._work = _multiplications(self.model, images[:1])
-            self._search = ConfirmedSearch(coarse, self.model, logits)
+        if self.speed == "graphs":
+            return
+        if plain := self._coarse or self._copy(images[:_PROBES]):
+            self._work, self._plain = _multiplications(self.model, images[:1]), plain
+            if self.speed == "compiled" and isinstance(plain, Classifier):
+                self._compiled = CompiledModel(plain, self.model, self._backend)
+            self._search = ConfirmedSearch(self._compiled or plain, self.model, logits)
             self._replayed_search = ReplayedModel(self._search, self._recorder())
 
-    def _copy(self, images: Images) -> Model | None:
+    def _copy(self, images: Images) -> Classifier | None:
         """The network in bfloat16; None where that fails, and ``remark`` says why."""
-        self.remark = _obstacle_to_bfloat16(self.model, images)
+        self.remark = _obstacle_to_bfloat16(self.model, images, compiled=self.speed == "compiled")
         if self.remark:
             return None
         try:
@@ -179,6 +194,7 @@ class ModelPasses:
         """Give back the memory of all recordings."""
         had = bool(self._recorders)
         self._judge, self._search, self._replayed_search = self.model, None, None
+        self._plain, self._compiled = self.model, None
         self._recorders.clear()
         if had:
             torch.cuda.empty_cache()
@@ -204,14 +220,18 @@ def _obstacle(model: Classifier, images: Images, *, given: bool) -> str:
     return ""
 
 
-def _obstacle_to_bfloat16(model: Classifier, images: Images) -> str:
+def _obstacle_to_bfloat16(model: Classifier, images: Images, *, compiled: bool) -> str:
     """Why a search is in float32; empty text if it is in bfloat16."""
     if images.dtype != torch.float32:
         return f"images of {images.dtype} are not searched in bfloat16"
     assert isinstance(model.net, nn.Module)
     kinds = [one for one in model.net.modules() if isinstance(one, nn.Conv2d)]
-    if any(one.groups == one.in_channels > 1 for one in kinds):  # measured: five times as slow
-        return "networks with depthwise convolutions are not searched in bfloat16"
+    depthwise = any(one.groups == one.in_channels > 1 for one in kinds)
+    if depthwise and not compiled:  # measured: five times as slow
+        return (
+            "networks with depthwise convolutions are not searched in bfloat16, "
+            "unless it is compiled (speed=compiled)"
+        )
     return ""
 
 

@@ -4,7 +4,7 @@ from typing import Any, Literal, get_args
 
 from pinprick.errors import BadInput
 
-Speed = Literal["exact", "graphs", "fast"]
+Speed = Literal["exact", "graphs", "fast", "compiled"]
 SPEEDS: tuple[Speed, ...] = get_args(Speed)
 
 

@@ -135,9 +135,10 @@ SpeedName = Annotated[
     str,
     typer.Option(
         "--speed",
-        metavar="exact|graphs|fast",
+        metavar="exact|graphs|fast|compiled",
         help="How a GPU is used. graphs replays recorded passes, in the same arithmetic. fast "
-        "searches in bfloat16, and every image is judged in float32.",
+        "searches in bfloat16, and every image is judged in float32. compiled is fast with a "
+        "compiled network, which takes up to a minute at first.",
     ),
 ]
 Resume = Annotated[
