@@ -26,6 +26,7 @@ from pinprick import (
 )
 from pinprick import speed as speed_module
 from pinprick.attacks.card import Attack
+from pinprick.confirmed_search import ConfirmedSearch
 from pinprick.model import as_classifier
 from pinprick.oracle import exact_images
 from pinprick.result import join
@@ -177,6 +178,25 @@ def test_a_small_pass_is_in_float32(
 def test_multiplications_of_convolutions_and_linear_layers_are_counted(images: Tensor) -> None:
     found = speed_module._multiplications(small_network(), images[:1].float())
     assert found == 6 * 4 * 3 * 27 + 4 * 72
+
+
+def test_the_noise_follows_the_confirmations(linear: Classifier) -> None:
+    images, size = exact_images(12, (3, 6, 5)), [0.05]
+    logits = linear(images).detach()
+
+    def coarse(inputs: Tensor) -> Tensor:
+        return noisy(linear, size[0])(inputs)
+
+    search, goal = ConfirmedSearch(coarse, linear, logits), Goal(logits.argmax(dim=1))
+    classes = search.aim(goal)
+    with torch.no_grad():
+        change = (goal.margin(coarse(images)) - goal.margin(logits)).abs().max()
+        search(images, classes)
+        torch.testing.assert_close(search.noise, 1.4 * change)
+        size[0] = 0.0
+        for passes in (1, 2):
+            search(images, classes)
+            torch.testing.assert_close(search.noise, 0.9**passes * 1.4 * change)
 
 
 def test_the_noise_of_a_batch_does_not_come_from_those_before_it(

@@ -4,6 +4,9 @@ A margin of the coarse model is off by some noise. The candidates whose margin l
 queried again, and get the exact logits. There is room for an eighth of a batch, so that nothing
 waits for the device and all of it can be recorded as one pass. The others within the noise get
 logits that do not meet the goal. A candidate whose margin is beyond the noise is believed.
+
+The noise follows the confirmations, since dense candidates are further off than the sparse ones
+that come later.
 """
 
 from typing import Any
@@ -17,6 +20,8 @@ from pinprick.types import Counts, Images, Logits
 
 _SHARE = 8  # one candidate of so many is confirmed
 _ALL = 16  # up to so many candidates, all are
+_SAFETY = 1.4  # times the largest change of a confirmed margin: the noise
+_FADING = 0.9  # what is left of the noise after a pass, where no confirmation says more
 
 
 class ConfirmedSearch:
@@ -26,7 +31,7 @@ class ConfirmedSearch:
 
     Attributes:
         coarse: The model of the search.
-        noise: The largest change of a margin seen in this batch; the caller sets it in place.
+        noise: By how much margins may be off; the caller sets the first value in place.
 
     Args:
         coarse: The model of the search; gradients are those of it.
@@ -68,7 +73,7 @@ class ConfirmedSearch:
         chosen = (margin - middle).abs().topk(confirmed_of(len(images)), largest=False).indices
         exact = self._exact(images[chosen]).to(logits.dtype)
         change = (self._margin(exact, own[chosen]) - margin[chosen]).nan_to_num(0.0, 0.0, 0.0)
-        self.noise.copy_(torch.maximum(self.noise, change.abs().amax()))
+        self.noise.copy_(torch.maximum(_FADING * self.noise, _SAFETY * change.abs().amax()))
         doubtful = (margin < 0) & (margin > -self.noise)
         raised = (doubtful * self._sign * self.noise).unsqueeze(1)
         values = logits.scatter_add(1, own.unsqueeze(1), raised).index_copy(0, chosen, exact)
