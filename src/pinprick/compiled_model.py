@@ -6,6 +6,7 @@ pass. Where it fails, or gives worse logits, the model is queried as it is, and 
 """
 
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from itertools import count
@@ -63,9 +64,11 @@ class CompiledModel:
     def _compile(self, images: Images, with_gradient: bool) -> None:
         start = time.perf_counter()
         try:
-            logits = self._pass(images)
-            if with_gradient:
-                torch.autograd.grad((logits * torch.zeros_like(logits)).sum(), images)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # advice of the compiler, and what torch deprecates
+                logits = self._pass(images)
+                if with_gradient:
+                    torch.autograd.grad((logits * torch.zeros_like(logits)).sum(), images)
             if self._is_worse(images.detach(), logits.detach()):
                 self.remark = "a compiled pass differs from the network's own"
         except Exception as error:  # of any kind, from the network or from a compiler

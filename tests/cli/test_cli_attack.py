@@ -299,4 +299,4 @@ def test_a_speed_that_cannot_be_kept_is_remarked_on_once(
 def test_a_speed_that_there_is_not_is_refused(run: Run, picture: Path) -> None:
     shell = run("attack", picture, *MODEL, "--speed", "faster")
     assert shell.status == 2
-    assert "speed must be exact, graphs or fast, got 'faster'" in shell.err
+    assert "speed must be exact, graphs, fast or compiled, got 'faster'" in shell.err

@@ -15,6 +15,7 @@ PAGES = {
         "overhead": tables.overhead,
         "first call": tables.first_call,
         "recording": tables.recording,
+        "compiling": tables.compiling,
         "cpu": tables.cpu,
     },
     "results/speed/aims.md": {"aims": aims},

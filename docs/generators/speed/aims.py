@@ -25,19 +25,18 @@ def aims() -> str:
     peers = of_run(FMN, f"advlib_{FMN}")
     fmn, sparse_pgd = peers[FMN]["exact"], peers[SPARSE_PGD]["exact"]
     bare = {row["model"]: row["seconds"] / row["bare_seconds"] for row in overheads()}
-    worst = max(
-        one["fast"]["elements"] / one["exact"]["elements"]
-        for one in at_several_speeds()
-        if "fast" in one and all(row["fooled"] == row["images"] for row in one.values())
-    )
-    queries = queries_per_second(black_box["fast"]) / queries_per_second(black_box["exact"])
+    rates = {speed: queries_per_second(row) for speed, row in black_box.items()}
+    per_query = {speed: rates["exact"] / rate for speed, rate in rates.items()}
     lines = [
         ("Pinprick over σ-zero 1000 of adv-lib, `exact`", 0.50, over(ours["exact"], theirs)),
         ("the same, `fast`", 0.20, over(ours["fast"], theirs)),
+        ("the same, `compiled`", 0.20, over(ours["compiled"], theirs)),
         ("Pinprick over its passes alone, ResNet-18", 1.10, bare[RESNET[0]]),
         ("the same, 224 px", 1.10, bare["efficientnet_lite0"]),
-        ("elements of `fast` over `exact`, largest of all runs", 1.03, worst),
-        ("time per query of Sparse-RS, `fast` over `exact`", 0.40, 1 / queries),
+        ("elements of `fast` over `exact`, largest of all runs", 1.03, _worst("fast")),
+        ("the same, `compiled`", 1.03, _worst("compiled")),
+        ("time per query of Sparse-RS, `fast` over `exact`", 0.40, per_query["fast"]),
+        ("the same, `compiled`", 0.40, per_query["compiled"]),
         ("FMN over adv-lib's, `exact`", 1.0, over(fmn, peers[f"advlib_{FMN}"][""])),
         (
             "sparse-PGD over its authors', `exact`",
@@ -49,6 +48,16 @@ def aims() -> str:
     ]
     table = [(what, f"{aim:.2f}", f"{found:.2f}", missed(aim, found)) for what, aim, found in lines]
     return markdown_table(("ratio", "at most", "measured", "missed by"), table)
+
+
+def _worst(speed: str) -> float:
+    """The largest ratio of elements at this speed to those at "exact", where all are fooled."""
+    ratios = (
+        one[speed]["elements"] / one["exact"]["elements"]
+        for one in at_several_speeds()
+        if speed in one and all(row["fooled"] == row["images"] for row in one.values())
+    )
+    return float(max(ratios))
 
 
 def missed(aim: float, found: float) -> str:

@@ -1,4 +1,4 @@
-"""The figure of docs/results/speed.md: seconds at the three speeds beside public code."""
+"""The figure of docs/results/speed.md: seconds at all speeds beside public code."""
 
 import math
 from pathlib import Path
@@ -37,7 +37,7 @@ def speed_figure() -> Figure:
     axes.set_xlim(left=0)
     axes.set_xlabel("seconds per batch, NVIDIA H200")
     handles = axes.get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper center", ncols=4, frameon=False)
+    figure.legend(*handles, loc="outside upper center", ncols=5, frameon=False)
     return figure
 
 

@@ -13,7 +13,7 @@ NETWORKS = {
     "efficientnet_lite0": "EfficientNet-Lite0, 224 px",
 }
 RESNET = ("file:models/cifar10_resnet18", 256)
-SPEEDS = ("exact", "graphs", "fast")
+SPEEDS = ("exact", "graphs", "fast", "compiled")
 BALANCED, SIGMA_ZERO = "pinprick,effort=balanced", "advlib_sigma_zero,steps=1000"
 BLACK_BOX = "sparse_rs,k=2,queries=500"
 FMN, SPARSE_PGD = "fmn,steps=300", "sparse_pgd,k=5,steps=300"

@@ -136,9 +136,9 @@ SpeedName = Annotated[
     typer.Option(
         "--speed",
         metavar="exact|graphs|fast|compiled",
-        help="How a GPU is used. graphs replays recorded passes, in the same arithmetic. fast "
-        "searches in bfloat16, and every image is judged in float32. compiled is fast with a "
-        "compiled network, which takes up to a minute at first.",
+        help="How a GPU is used. At graphs recorded passes are replayed, in the same arithmetic. "
+        "At fast the search is in bfloat16, and every image is judged in float32. "
+        "At compiled that search is compiled too, which takes up to a minute at first.",
     ),
 ]
 Resume = Annotated[
