@@ -244,6 +244,28 @@ def test_rows_of_another_kind_of_device_may_differ_by_what_their_margins_differ(
     assert ("adversarial_class" in {one.column for one in outcome.within_noise}) == apart
 
 
+@pytest.mark.parametrize(("device", "apart"), [("cuda", True), ("cpu", False)])
+def test_a_single_vote_may_go_otherwise_on_another_kind_of_device(
+    made: tuple[Store, Cell, Cell], tmp_path: Path, device: str, apart: bool
+) -> None:
+    cache, name = Cache(), "pinprick:fashion_cnn_ablation"
+    cell = replace(
+        made[1], model=name, weights=cache.weights(name), victims=(), last=3, batch_size=3
+    )
+    cell = replace(cell, data_hash=cache.images(name, DATA, 0, 3).sha256)
+    table, origin = run_cell(cell, cache)
+    stored, store = replace(cell, device=device), Store(tmp_path / "store")
+    rows = [row | {"cell": stored.key} for row in table.to_pylist()]
+    row = max((row for row in rows if row["success"]), key=lambda row: row["margin"])
+    assert row["margin"] < -10 * row["noise"]  # a vote weighs more than rounding
+    row["adversarial_class"] = row["label"]
+    store.prepare()
+    store.write(stored, pa.Table.from_pylist(rows, schema=ROWS), origin)
+    outcome = verify_store(store.folder)
+    assert bool(outcome.differences) != apart
+    assert ("adversarial_class" in {one.column for one in outcome.within_noise}) == apart
+
+
 @pytest.mark.parametrize("made_up", ["noise", "margin"])
 def test_noise_that_no_arithmetic_has_excuses_nothing(
     made: tuple[Store, Cell, Cell], copy: Store, made_up: str

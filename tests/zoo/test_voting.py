@@ -1,6 +1,7 @@
 """A network that votes: balanced draws, scores that are the vote, a gradient to attack it by."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,13 @@ from pinprick.zoo import voting
 from pinprick.zoo.card import Ablation, read_card
 from pinprick.zoo.from_card import build as build_net
 from pinprick.zoo.from_card import wrap_net
-from pinprick.zoo.voting import VotingNetwork, balanced_subsets, encode, with_channel_pairs
+from pinprick.zoo.voting import (
+    VotingNetwork,
+    balanced_subsets,
+    encode,
+    one_vote,
+    with_channel_pairs,
+)
 
 IMAGES = torch.rand(5, 1, 2, 3, generator=torch.Generator().manual_seed(3))
 
@@ -102,6 +109,16 @@ def test_the_largest_score_is_the_vote_and_ties_go_to_the_larger_mean_softmax() 
 
 def votes_by_hand_two(net: VotingNetwork) -> Tensor:
     return torch.bincount(net.draw_logits(torch.zeros(1, 1, 1, 2)).argmax(dim=2).flatten())
+
+
+def test_one_vote_moves_the_two_highest_scores_by_what_the_votes_say() -> None:
+    net = VotingNetwork(nn.Identity(), (1, 4, 4), Ablation(kept=2, draws=9))
+    votes = torch.tensor([[5.0, 4.0, 0.01], [1.0, 8.0, 0.2]])
+    moved = one_vote(net, (votes / 9.5).log())
+    assert moved is not None
+    wanted = [math.log(5 / 4) + math.log(5 / 4), math.log(8 / 7) + math.log(2 / 1)]
+    torch.testing.assert_close(moved, torch.tensor(wanted, dtype=torch.float64), rtol=1e-5, atol=0)
+    assert one_vote(nn.Linear(2, 2), votes) is None
 
 
 def test_the_gradient_is_that_of_the_log_of_the_mean_softmax() -> None:

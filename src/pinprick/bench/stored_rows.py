@@ -98,9 +98,9 @@ class StoredRows:
     def __len__(self) -> int:
         return len(self._judged)
 
-    def allow_noise(self, noise: float) -> None:
+    def allow_noise(self, noise: float | PerImage) -> None:
         """Raise the noise of all rows to this at least."""
-        self._noise = torch.fmax(self._noise, torch.tensor(noise, dtype=torch.float64))
+        self._noise = torch.fmax(self._noise, torch.as_tensor(noise, dtype=torch.float64))
 
     def allow_for_another_device(self, goal: Goal, logits: Logits) -> None:
         """Raise the noise to the differences of margins between two kinds of devices.

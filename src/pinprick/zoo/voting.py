@@ -33,7 +33,7 @@ from torch.utils.checkpoint import checkpoint
 
 from pinprick.errors import BadInput
 from pinprick.random import Streams
-from pinprick.types import Images, Logits
+from pinprick.types import Images, Logits, PerImage
 from pinprick.zoo.card import Ablation
 
 _ROOM = 1 << 24  # elements that go through the base network at once
@@ -115,6 +115,19 @@ class VotingNetwork(nn.Module):
         logits: Tensor = self.base(seen.flatten(0, 1))
         shape = (len(images), len(masks), logits.shape[1])
         return logits.view(shape)
+
+
+def one_vote(net: nn.Module, logits: Logits) -> PerImage | None:
+    """How far the two highest scores of each image move against each other with one vote.
+
+    Rounding may turn a draw that is nearly undecided. None for a network without votes.
+    """
+    draws = [len(one.masks) for one in net.modules() if isinstance(one, VotingNetwork)]
+    if not draws:
+        return None
+    votes = (logits.double().exp() * (max(draws) + _TIE)).topk(2, dim=1).values
+    first, second = votes[:, 0].clamp_min(2), votes[:, 1]
+    return (first / (first - 1)).log() + ((second + 1) / second).log()
 
 
 def encode(images: Tensor, seen: Tensor) -> Tensor:
