@@ -379,6 +379,22 @@ def test_a_search_that_cannot_be_compiled_is_in_bfloat16(images: Tensor) -> None
     assert compiled.speed["remark"].startswith("passes of this network cannot be compiled: ")
 
 
+def test_a_depthwise_search_that_cannot_be_compiled_is_in_float32(images: Tensor) -> None:
+    model, images = small_network(groups=3), images.float()
+    with torch.no_grad():
+        labels = model(images).argmax(dim=1)
+    attack = build({"name": "fmn", "steps": 9})
+    with ModelPasses(model, "compiled", recorder=FakeRecorder, backend=no_compiler) as passes:
+        first, second = (
+            run_attack(attack, model, images, labels, speed=passes).speed for _ in range(2)
+        )
+    assert first is not None
+    assert second is not None
+    assert first["confirmations"] == len(images)  # of the pass that could not be compiled
+    assert second["confirmations"] == 0
+    assert "cannot be compiled" in second["remark"]
+
+
 @pytest.mark.parametrize(
     ("model", "dtype", "reason"),
     [

@@ -102,6 +102,12 @@ class ModelPasses:
         return self._search is not None
 
     @property
+    def _is_only_slower(self) -> bool:
+        """Whether the search was to be compiled, cannot be, and saves no time without."""
+        failed = self._compiled is not None and self._compiled.remark != ""
+        return failed and _is_depthwise(self.model)
+
+    @property
     def memory(self) -> int:
         """Bytes of GPU memory that recordings take."""
         return sum(recorder.memory for recorder in self._recorders)
@@ -146,7 +152,7 @@ class ModelPasses:
         """
         with_gradient = torch.is_grad_enabled() and images.requires_grad
         small = _SMALL if with_gradient else _SMALL_ALONE
-        float32 = float32 or len(images) * self._work <= small
+        float32 = float32 or len(images) * self._work <= small or self._is_only_slower
         self.judged = None
         if self._search is None or self._replayed_search is None or float32:
             return self._judge(images)
@@ -224,15 +230,19 @@ def _obstacle_to_bfloat16(model: Classifier, images: Images, *, compiled: bool) 
     """Why a search is in float32; empty text if it is in bfloat16."""
     if images.dtype != torch.float32:
         return f"images of {images.dtype} are not searched in bfloat16"
-    assert isinstance(model.net, nn.Module)
-    kinds = [one for one in model.net.modules() if isinstance(one, nn.Conv2d)]
-    depthwise = any(one.groups == one.in_channels > 1 for one in kinds)
-    if depthwise and not compiled:  # measured: five times as slow
+    if _is_depthwise(model) and not compiled:  # measured: five times as slow
         return (
             "networks with depthwise convolutions are not searched in bfloat16, "
             "unless it is compiled (speed=compiled)"
         )
     return ""
+
+
+def _is_depthwise(model: Classifier) -> bool:
+    """Whether the network has depthwise convolutions."""
+    assert isinstance(model.net, nn.Module)
+    kinds = [one for one in model.net.modules() if isinstance(one, nn.Conv2d)]
+    return any(one.groups == one.in_channels > 1 for one in kinds)
 
 
 def _multiplications(model: Classifier, image: Images) -> int:
