@@ -347,17 +347,21 @@ def test_a_compiled_search_fools_in_float32(images: Tensor, groups: int) -> None
     with torch.no_grad():
         labels = model(images).argmax(dim=1)
     attack = build({"name": "sigma_zero", "steps": 40})
-    notes = []
-    with ModelPasses(model, "compiled", recorder=FakeRecorder, backend="aot_eager") as passes:
+    compiled, counts = [], []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        compiled.append(graph)
+        return graph
+
+    with ModelPasses(model, "compiled", recorder=FakeRecorder, backend=backend) as passes:
         for _ in range(2):
             result = run_attack(attack, model, images, labels, speed=passes)
             assert result.success.all()
             assert result.speed is not None
-            notes.append(result.speed)
-    first, second = notes
-    assert first["remark"] == second["remark"] == ""
-    assert first["confirmations"] == second["confirmations"] > 0
-    assert first["recording_seconds"] > 10 * second["recording_seconds"]
+            assert result.speed["remark"] == ""
+            assert result.speed["confirmations"] > 0
+            counts.append(len(compiled))
+    assert 0 < counts[0] == counts[1]  # the first run compiles for both
 
 
 def no_compiler(graph: Any, inputs: Any) -> Any:
@@ -398,8 +402,17 @@ def test_a_depthwise_search_that_cannot_be_compiled_is_in_float32(images: Tensor
 @pytest.mark.parametrize(
     ("model", "dtype", "reason"),
     [
-        (small_network(groups=3), torch.float32, "networks with depthwise convolutions"),
-        (small_network().net.double(), torch.float64, "images of torch.float64"),  # type: ignore[attr-defined]
+        (
+            small_network(groups=3),
+            torch.float32,
+            "networks with depthwise convolutions are not searched in bfloat16, "
+            "unless it is compiled (speed=compiled)",
+        ),
+        (
+            small_network().net.double(),  # type: ignore[attr-defined]
+            torch.float64,
+            "images of torch.float64 are not searched in bfloat16",
+        ),
     ],
 )
 def test_some_searches_stay_in_float32(
@@ -413,7 +426,7 @@ def test_some_searches_stay_in_float32(
         build({"name": "fmn", "steps": 9}), classifier, images, labels, speed=passes
     )
     assert result.speed is not None
-    assert result.speed["remark"].startswith(f"{reason} are not searched in bfloat16")
+    assert result.speed["remark"] == reason
     assert result.speed["confirmations"] == 0
     assert result.speed["recordings"] > 0
 
